@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import ssl
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
@@ -17,6 +16,7 @@ from magnetar.model.errors import MagnetarError
 if TYPE_CHECKING:
     from magnetar.cli.admin.call import Call
 
+_TRUST: Final = "(tlsTrustCertsFilePath)"
 _UNKNOWN_CLUSTER: Final = re.compile(r"Invalid cluster id: ([^\s;]+)")
 _MISSING: Final = re.compile(r"(Tenant|Namespace|Topic's namespace) does not exist")
 _OWNER: Final = re.compile(r"/admin/v2/(?:tenants|namespaces|persistent|non-persistent)/([^/]+)(?:/([^/]+))?")
@@ -29,11 +29,9 @@ def explained(error: Exception, called: str, call: Call) -> ErrorReport:
         said = f"HTTP {error.http_status} {_phrase(error.http_status)}"
         request = "" if asked is None else f"{asked.method} {_where(call)}{asked.target}"
         return ErrorReport(said, error.http_status, str(error), request, _next(error, call))
-    cause = error.__cause__
-    if isinstance(cause, ssl.SSLError) or isinstance(getattr(cause, "reason", None), ssl.SSLError):
+    if _TRUST in str(error):
         # it runs, and answered; the flag has another name here than in client.conf
-        said = str(error).replace("(tlsTrustCertsFilePath)", "(--tls-trust-cert-path)")
-        return ErrorReport(f"{called}: {said}")
+        return ErrorReport(f"{called}: {str(error).replace(_TRUST, '(--tls-trust-cert-path)')}")
     if isinstance(error, MagnetarError):
         return ErrorReport(f"{called}: {error}", following=step_after(error))
     return ErrorReport(f"{called}: {type(error).__name__}: {error}")

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import ssl
 import threading
-import urllib.error
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
 from magnetar.cli.admin.command import run
 from magnetar.client.rest import RestAnswer, login_advice
 from magnetar.security.credentials.method import NOBODY
+from tests.support.certificates import Authority
 
 LIST = ["topics", "list", "public/default"]
 
@@ -24,7 +25,7 @@ class Page:
 
 
 @contextmanager
-def broker(status: int, answer: object, **headers: str) -> Iterator[str]:
+def broker(status: int, answer: object, context: ssl.SSLContext | None = None, /, **headers: str) -> Iterator[str]:
     """A broker that has one answer."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -40,6 +41,9 @@ def broker(status: int, answer: object, **headers: str) -> Iterator[str]:
         def log_message(self, *_: object) -> None: ...
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that leaves the handshake
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -111,18 +115,16 @@ def test_a_reason_that_is_no_permissions_is_not_explained_by_credentials() -> No
 
 
 def test_a_certificate_that_is_not_trusted_names_the_flag_of_this_command(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    untrusted = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate")
-    untrusted.verify_code, untrusted.verify_message = 18, "self-signed certificate"
-
-    def refuse(*_: object, **__: object) -> None:
-        raise urllib.error.URLError(untrusted)
-
-    monkeypatch.setattr("urllib.request.OpenerDirector.open", refuse)
-    assert run(["--admin-url", "https://127.0.0.1:1", *LIST]) == 1
+    """The cause is wrapped once more where a connection is refused than where an answer is."""
+    own = Authority(tmp_path).issue("localhost")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(own.certificate_file, own.key_file)
+    with broker(200, [], context) as url:
+        assert run(["--admin-url", url.replace("http:", "https:"), *LIST]) == 1
     said = capsys.readouterr().err
-    assert "--tls-trust-cert-path" in said
+    assert "is not trusted" in said and "--tls-trust-cert-path" in said
     assert "tlsTrustCertsFilePath" not in said and "is the broker running" not in said
 
 
