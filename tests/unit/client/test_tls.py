@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import ssl
@@ -194,8 +195,11 @@ def test_files_that_cannot_be_used_are_named(authority: Authority, tmp_path: Pat
     own = authority.issue("client")
     other = authority.issue("other")
     (tmp_path / "junk.pem").write_text("junk")
+    os.mkfifo(tmp_path / "pipe")
     for tls, said in (
-        (ClientTls(trust_file=str(tmp_path / "none.pem")), r"none.pem: No such file"),
+        (ClientTls(trust_file=str(tmp_path / "none.pem")), r"none.pem: No such file or directory; name a file that is"),
+        (ClientTls(trust_file=str(tmp_path / "pipe")), r"pipe is a pipe; name a file"),
+        (ClientTls(certificate_file=own.certificate_file, key_file=str(tmp_path / "pipe")), r"pipe is a pipe"),
         (ClientTls(trust_file=str(tmp_path / "junk.pem")), r"junk.pem: "),
         (
             ClientTls(certificate_file=own.certificate_file, key_file=other.key_file),

@@ -15,7 +15,7 @@ from typing import Final
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.security.asker_words import TOOL_WORDS, AskerWords
-from magnetar.security.tls.certificate_files import EXPIRED, NOT_YET_VALID, why_not_loaded
+from magnetar.security.tls.certificate_files import EXPIRED, NOT_YET_VALID, refuse_pipes, why_not_loaded
 
 _CONTEXTS: Final = 16
 _HOST_NAME: Final = 62
@@ -116,7 +116,8 @@ def _stamp(file: str) -> tuple[int, int, int]:
     try:
         found = os.stat(file)
     except OSError as error:
-        raise InvalidValueError(f"TLS: {file}: {error.strerror}") from None
+        raise InvalidValueError(f"TLS: {file}: {why_not_loaded(error)}") from None
+    refuse_pipes([file])
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
