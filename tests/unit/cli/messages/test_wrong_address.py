@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -21,6 +22,12 @@ from magnetar.contexts.broker_connection import ConnectionFlags
 
 if TYPE_CHECKING:
     from magnetar.cli.messages.interrupts import Interrupts
+
+
+@pytest.fixture(autouse=True)
+def no_log_of_earlier_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that called `standalone` in this process has left a log whose stream is closed, and which says so."""
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
 
 
 @contextlib.contextmanager
