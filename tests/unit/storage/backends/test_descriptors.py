@@ -24,6 +24,7 @@ from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.log.segment_scan import SegmentScan, places_of
 from magnetar.storage.metadata_log import metadata_copy, metadata_log
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
+from magnetar.storage.verify import verify
 from magnetar.testing.kit.virtual_loop import InlineExecutor
 from tests.support.at_once import at_once
 from tests.support.loop_turns import settled
@@ -117,7 +118,7 @@ def test_a_segment_whose_refused_end_is_cut_off(tmp_path: Path) -> None:
     run(main())
 
 
-def test_backup_and_restore(tmp_path: Path) -> None:
+def test_backup_restore_and_verification(tmp_path: Path) -> None:
     data, backup, again = (str(tmp_path / name) for name in ("data", "backup", "again"))
 
     async def fill() -> None:
@@ -130,6 +131,7 @@ def test_backup_and_restore(tmp_path: Path) -> None:
     with none_stays_open():
         back_up_directory(data, backup)
         restore_directory(backup, again)
+        assert verify(OsFileSystem(f"{again}/ledgers", only_read=True)).damage == []
 
 
 def test_a_life_of_the_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

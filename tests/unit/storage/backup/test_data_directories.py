@@ -127,6 +127,17 @@ def test_a_manifest_that_was_made_up(files: list[BackedUpFile], why: str, tmp_pa
         read_manifest(OsFileSystem(str(tmp_path), only_read=True))
 
 
+def test_older_metadata_are_nobodys_where_a_copy_of_newer_ones_is_there(data: Path, tmp_path: Path) -> None:
+    """One copy is enough; without any a broker has to take the older ones over first."""
+    (data / "metadata.sqlite").unlink(missing_ok=True)
+    (data / "metadata.sqlite").write_bytes(b"an older version's")
+    (data / "ledgers" / "metadata-b").unlink()
+    back_up_directory(str(data), str(tmp_path / "one"))
+    (data / "ledgers" / "metadata-a").unlink()
+    with pytest.raises(PersistenceError, match="are still an older version's"):
+        back_up_directory(str(data), str(tmp_path / "none"))
+
+
 def test_an_interrupted_backup_is_refused_by_name(backup: Path, tmp_path: Path) -> None:
     (backup / MANIFEST).unlink()
     with pytest.raises(PersistenceError, match=r"no manifest\.json: this is no backup, or one that was interrupted"):

@@ -345,3 +345,22 @@ async def test_a_store_that_wrote_nothing_leaves_its_directory_as_it_was(disk: D
             store = disk.open()
             await store.close()
             assert snapshot(disk.files) == before
+
+
+@simulated
+async def test_what_the_only_checkpoint_covers_stays_until_there_is_another_one(disk: Disk) -> None:
+    """Though nothing in it is needed: a start without that checkpoint replays it."""
+    store = disk.open()
+    await publish(store, store.open_log("a"), 0, 2)
+    await store.close()
+    disk.kill()
+    store = disk.open()
+    store.delete_log("a")
+    await store.journal.drain()
+    assert await store.keeper.remove_dead() == []
+    disk.kill()
+    (only,) = [name for name in disk.files.names() if name.startswith("checkpoint-")]
+    disk.files.flip_bit(only, 20)
+    store = disk.open()
+    assert list(store.names()) == []
+    await store.close()

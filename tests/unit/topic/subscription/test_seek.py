@@ -34,6 +34,20 @@ def test_seek_disconnects_and_resets() -> None:
     assert connection.got == [(1, 0, (12,), None), (2, 0, (), None)]
 
 
+@pytest.mark.parametrize("connected", [True, False])
+def test_where_a_subscription_reads_on_is_where_it_sought(connected: bool) -> None:
+    """Statistics show it before a consumer comes again."""
+    stand = Stand()
+    stand.append_many(5)
+    consumer, _ = stand.join("a", permits=100)
+    assert stand.subscription.pump.read_at == 5
+    if not connected:
+        stand.subscription.remove_consumer(consumer)
+    for place in (1, 4, 0):
+        stand.subscription.seek_to(place)
+        assert (stand.subscription.pump.read_at, stand.cursor.mark_delete) == (place, place - 1)
+
+
 def test_seek_while_seeking(monkeypatch: pytest.MonkeyPatch) -> None:
     """A seek during another one is refused (rule 5.9.5)."""
     stand = Stand()
