@@ -14,6 +14,7 @@ from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage.space.full_disk import FullDisk
 from magnetar.storage.space.segment_keeper import SegmentKeeper
 from magnetar.testing.simloop import run
+from tests.support.simulated_store import Disk, publish, simulated
 
 
 class Reserve:
@@ -169,3 +170,24 @@ def test_dead_without_a_checkpoint_is_what_lies_between_the_last_one_and_the_new
     )  # fmt: skip
     found = asyncio.run(SegmentKeeper.dead_without_checkpoint(keeper, range(1, 11)))
     assert (asked, found) == (dead, 10 * len(dead))
+
+
+@simulated
+async def test_an_acknowledgement_beside_a_publish_that_a_full_disk_refuses_is_written_at_once(disk: Disk) -> None:
+    """It makes room; only what is published waits for it."""
+    store = disk.open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 2)
+    cursor = log.open_cursor("s", 0)
+    await store.journal.drain()
+    loop, refused = asyncio.get_running_loop(), list[object]()
+    durable: asyncio.Future[None] = loop.create_future()
+    log.on_failed = lambda extent, error: refused.append(error)
+    store.journal.full = PersistenceError("full")
+    begun = loop.time()
+    log.append(b"x", 1, None)
+    cursor.acknowledge([0], lambda: durable.set_result(None))
+    await durable
+    assert loop.time() - begun < 0.5
+    assert refused == [store.journal.full]
+    await store.close()
