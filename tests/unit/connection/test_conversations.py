@@ -290,7 +290,7 @@ def test_where_and_how_many() -> None:
         assert found.authoritative
         assert (await client.partitions(T)).partitions == 0
         for refused in (await client.lookup("persistent://public/nowhere/t"), await client.lookup("a://b/c/d")):
-            assert refused.response is c.LookupType.Failed
+            assert (refused.response, refused.authoritative) == (c.LookupType.Failed, False)
             assert refused.message
         await world.machine.broker.resources.partitioned.create(
             TopicName.parse("persistent://public/default/parted"), 3

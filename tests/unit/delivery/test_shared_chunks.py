@@ -177,6 +177,22 @@ def test_parked_chunks_stop_the_reading_when_they_are_many() -> None:
     assert quick_connection.ordinals == [5, 6]
 
 
+def test_no_more_than_one_read_may_have_is_planned_to_be_read_again() -> None:
+    """dispatcherMaxReadBatchSize; of several consumers' chunks the first ones."""
+    chunks = [A, B, A, B, A, B, A, B, None]
+    stand = Stand(dispatcher_max_read_batch_size=3)
+    stand.subscription.has_chunks(lambda entry: chunks[number_of(entry)])
+    both = [stand.join(name, permits=1)[0] for name in "ab"]
+    stand.join("quick", permits=100)
+    stand.append_many(9)
+    dispatcher = stand.subscription.dispatcher
+    assert isinstance(dispatcher, SharedChunks)
+    assert dispatcher.in_replay == 6
+    for consumer in both:
+        consumer.state.permits = 10
+    assert dispatcher.plan_replay() == [2, 3, 4]
+
+
 def test_a_parked_chunk_is_neither_out_nor_left_over() -> None:
     """It waits for the consumer of its message: whoever takes chunks back has nothing to send it for."""
     stand = chunked(A, A, A, A_END, None)

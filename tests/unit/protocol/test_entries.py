@@ -237,6 +237,15 @@ def test_a_size_is_read_to_its_end_however_it_ends(size: int, more: dict[str, in
     assert [own for _, _, own in e.cut_batch(payload, 2)] == [bytes(size), b"x"]
 
 
+@pytest.mark.parametrize("before", ["4003", "4002", "2818", "3001", "4003280130012a00", "0a060a0161120162120163"])
+def test_a_size_is_found_whatever_stands_before_and_after_it(before: str) -> None:
+    """Clients may write the fields of a message in any order: what is like a size behind it is none."""
+    metadata = bytes.fromhex(before) + b"\x18\x05" + bytes.fromhex("2818300128183001")
+    payload = len(metadata).to_bytes(4, "big") + metadata + b"hello"
+    assert next(iter(e.walk_batch(payload, 1)))[2:] == (4 + len(metadata), len(payload))
+    assert e.cut_batch(payload, 1) == [(0, metadata, b"hello")]
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=60), st.integers(1, 4))
 def test_any_bytes_that_can_be_split_are_cut_alike(data: bytes, count: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from magnetar.protocol import codec
@@ -154,6 +154,8 @@ def test_the_partition_is_absent_for_a_topic_without_partitions_alone(partition:
     st.lists(entries, max_size=6),
     st.lists(st.one_of(st.none(), longs), max_size=3),
 )
+@example(-1, 5, 100, [b"x"] * 500, [])
+@example(2, 5, 16_300, [b"x"] * 500, [])
 def test_message_frames_are_what_protobuf_writes(
     partition: int, ledger: int, first: int, batch: list[bytes], epochs: list[int | None]
 ) -> None:

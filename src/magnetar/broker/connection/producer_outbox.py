@@ -108,8 +108,8 @@ class ProducerOutbox:
         session.pending_publishes -= len(results)
         if session.reading_paused:
             resume_publishing(session)
-        receipts = Receipts(self._producer_id, -1) if dropped else self._receipts
-        if receipts.ledger != (place := -1 if dropped else 0):
+        place, receipts = -1 if dropped else 0, self._receipts
+        if receipts.ledger != place:
             receipts = self._receipts = Receipts(self._producer_id, place)
         self._out.put(receipts.alike([r.sequence_id for r in results], place, [r.highest_sequence_id for r in results]))
 

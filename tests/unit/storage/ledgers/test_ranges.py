@@ -128,3 +128,14 @@ def test_what_follows_the_mark_meets_what_was_acknowledged_before_it(count: int,
     mark = next(ordinal for ordinal in range(10_000) if ordinal not in model) - 1
     assert acked.mark_delete == mark
     assert list(acked.ranges()) == coalesce([ordinal for ordinal in sorted(model) if ordinal > mark])
+
+
+def test_many_far_along_a_log_take_no_more_than_many_at_its_beginning() -> None:
+    """A log that lost entries counts on from 2**40, and more."""
+    for mark in (-1, 1 << 50):
+        acked = AckedSet()
+        acked.replace(mark)
+        holes = range(mark + 2, mark + 402, 2)
+        assert len(acked.add_all(list(holes), mark + 1000)) == 200
+        assert list(acked.ranges()) == [(ordinal, ordinal + 1) for ordinal in holes]
+        acked.check()

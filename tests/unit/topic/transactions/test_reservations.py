@@ -124,3 +124,23 @@ def test_a_commit_that_is_durable_after_the_topic_was_unloaded_reaches_the_curso
         await gone(place)
 
     run_in(SimLoop(1), main())
+
+
+@pytest.mark.parametrize("ordinal", [0, 3])
+def test_what_is_trimmed_is_remembered_as_aborted_no_more(ordinal: int) -> None:
+    """Not the first entry of all, either: what is written down of transactions ends with their entries."""
+
+    async def main() -> None:
+        place = await with_entries()
+        transactions, txn = place.topic.transacting(), TxnId(0, 1)
+        transactions.wrote(txn, ordinal)
+        transactions.end(txn, commit=False, sent=False)
+        await place.durable()
+        assert transactions.buffer.next_hidden(0, 6) == ordinal
+        for first, left in ((ordinal, ordinal), (ordinal + 1, 6)):
+            transactions.trimmed(first)
+            await place.durable()
+            assert transactions.buffer.next_hidden(0, 6) == left
+        await gone(place)
+
+    run_in(SimLoop(1), main())

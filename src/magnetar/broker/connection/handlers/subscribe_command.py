@@ -193,8 +193,8 @@ class _Joining:
     def _cursor_ready(self, subscription: SubscriptionApi) -> None:
         back = self._command.start_message_rollback_duration_sec
         if self._stopped():
-            self._topic.consumer_gone(subscription)
-        elif back > 0 and not self._topic.closed:
+            return  # only a durable one is waited for, and it stays
+        if back > 0 and not self._topic.closed:
             now = self._session.service.clock.now_ms()
             self._topic.read_by(subscription, compacted=self._command.read_compacted)
             self._topic.find_time(now - back * 1000, lambda found: self._rolled_back(subscription, found), subscription)
