@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -129,13 +130,15 @@ def test_a_manifest_that_was_made_up(files: list[BackedUpFile], why: str, tmp_pa
 
 def test_older_metadata_are_nobodys_where_a_copy_of_newer_ones_is_there(data: Path, tmp_path: Path) -> None:
     """One copy is enough; without any a broker has to take the older ones over first."""
-    (data / "metadata.sqlite").unlink(missing_ok=True)
-    (data / "metadata.sqlite").write_bytes(b"an older version's")
-    (data / "ledgers" / "metadata-b").unlink()
-    back_up_directory(str(data), str(tmp_path / "one"))
-    (data / "ledgers" / "metadata-a").unlink()
+    old = tmp_path / "old"
+    shutil.copytree(data, old)
+    (old / "metadata.sqlite").unlink(missing_ok=True)
+    (old / "metadata.sqlite").write_bytes(b"an older version's")
+    (old / "ledgers" / "metadata-b").unlink()
+    back_up_directory(str(old), str(tmp_path / "one"))
+    (old / "ledgers" / "metadata-a").unlink()
     with pytest.raises(PersistenceError, match="are still an older version's"):
-        back_up_directory(str(data), str(tmp_path / "none"))
+        back_up_directory(str(old), str(tmp_path / "none"))
 
 
 def test_an_interrupted_backup_is_refused_by_name(backup: Path, tmp_path: Path) -> None:
