@@ -213,8 +213,11 @@ def test_revoking(tmp_path: Path) -> None:
     listed.write_bytes(b"jti 1")
     entry = done("revoke", token)
     assert done("revoke", token, "--list", str(listed)) == ""
-    done("revoke", signed({"sub": "b"}), "--list", str(listed))
+    for _ in range(2):
+        done("revoke", signed({"sub": "b"}), "--list", str(listed))
+        assert done("revoke", token, "--list", str(listed)) == ""
     assert listed.read_text().splitlines()[:2] == ["jti 1", entry.strip()]
+    assert len(listed.read_text().splitlines()) == 3, "each once, however often it is revoked"
     assert len(RevocationList(str(listed))) == 3
     assert Identity("a", "token", fingerprint=entry.split()[1]) in RevocationList(str(listed))
 
@@ -284,6 +287,8 @@ def test_one_key_of_a_pair_does_not_stay_alone(tmp_path: Path, monkeypatch: pyte
 def test_a_file_in_the_place_of_a_token_and_an_empty_id_are_named(tmp_path: Path) -> None:
     (tmp_path / "alice.token").write_text(PULSAR_TOKEN)
     assert "--token-file reads it" in refused("show", f"{tmp_path}/alice.token")
+    (tmp_path / "empty").write_text("\n")
+    assert f"{tmp_path}/empty is empty; --token-file takes" in refused("show", "--token-file", f"{tmp_path}/empty")
     assert "--id is empty" in refused("create", "-s", "alice", "-sk", PULSAR_SECRET, "--id", "")
 
 

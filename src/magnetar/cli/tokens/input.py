@@ -24,7 +24,10 @@ def token(argument: str | None, *, stdin: bool, file: Path | None) -> bytes:
         return sys.stdin.buffer.read(BYTES_MAX).strip()
     if file is not None:
         with file.open("rb") as opened:
-            return opened.read(BYTES_MAX).strip()
+            content = opened.read(BYTES_MAX).strip()
+        if not content:
+            raise InvalidValueError(f"{file} is empty; --token-file takes a file that holds a token")
+        return content
     found = os.environ.get(VARIABLE)
     if found is None:
         raise InvalidValueError(

@@ -56,9 +56,11 @@ def write(files: Sequence[KeyFile], *, overwrite: bool) -> None:
 
 
 def add_line(path: Path, line: str) -> None:
-    """Add a line of its own to a file, so that it lasts; a disk that refuses it leaves the file as it was. Raises
-    OSError, which names the file."""
+    """Add a line of its own to a file, unless it is there, so that it lasts; a disk that refuses it leaves the file as
+    it was. Raises OSError, which names the file."""
     try:
+        if path.is_file() and _holds(path, line.encode()):
+            return
         with path.open("a+b", buffering=0) as opened:
             before = opened.seek(0, os.SEEK_END)
             begin = b""
@@ -76,6 +78,11 @@ def add_line(path: Path, line: str) -> None:
                 raise
     except OSError as error:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _holds(path: Path, line: bytes) -> bool:
+    with path.open("rb") as opened:
+        return any(other.strip() == line for other in opened)
 
 
 def _check_place(path: Path, *, overwrite: bool) -> None:

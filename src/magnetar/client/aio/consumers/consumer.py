@@ -190,7 +190,7 @@ class Consumer(Settlement[T]):
         checked("batch_receive", max_messages=max_messages, timeout_millis=timeout_millis)
         self._environment.home.check()
         if self._without_queue:
-            raise InvalidValueError("batch_receive needs a receiver queue (rule 6.1.2)")
+            raise InvalidValueError("batch_receive needs a receiver queue: a receiver_queue_size above 0")
         policy = self._options.delivery.batch.instead(max_messages, timeout_millis)
         deadline = None if policy.timeout is None else self._loop.time() + policy.timeout
         while not self._closed and self._failure is None and not self._enough(policy):
@@ -222,7 +222,7 @@ class Consumer(Settlement[T]):
         """
         checked("receive_table", max_rows=max_rows, max_wait=max_wait, metadata=metadata)
         if self._without_queue:
-            raise InvalidValueError("receive_table needs a receiver queue (rule 6.1.2)")
+            raise InvalidValueError("receive_table needs a receiver queue: a receiver_queue_size above 0")
         return await self._table_receiver().receive(max_rows, max_wait, metadata)
 
     async def acknowledge_table(self, table: Any, *, cumulative: bool = False) -> None:

@@ -218,7 +218,7 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
     ) -> None:
         checked("reconsume_later", message=message, delay=delay, custom_properties=custom_properties, error=error)
         if self._letters is None or self._letters.retry is None:
-            raise InvalidValueError(f"{self._topic}: reconsume_later needs retry_enable=True (rule 6.4.6)")
+            raise InvalidValueError(f"{self._topic}: reconsume_later needs retry_enable=True")
         original = Original(self._member(message), message, acknowledge, self._again_after)
         await self._letters.retry.send(
             original, delay_ms=delay_ms(delay), now_ms=self._environment.clock.now_ms(),
@@ -284,7 +284,7 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
             found = of_partition[0] if len(of_partition) == 1 else None
         if found is None:
             kind = InvalidValueError if topic else OperationNotSupported
-            raise kind(f"{topic or message} is not among the topics of {self._topic} (rule 6.8.6)")
+            raise kind(f"{topic or message} is not among the topics of {self._topic}")
         return found
 
 

@@ -101,8 +101,8 @@ def delivery_options(
         policy = ConsumerDeadLetterPolicy(RETRIES_DEFAULT)
     if policy is not None and not shared and not retry_enable:
         raise InvalidValueError(
-            f"dead_letter_policy has no effect on {sub_type.name}, where brokers do not count redeliveries (rule "
-            "6.5.1): subscribe as Shared or Key_Shared, or with retry_enable"
+            f"dead_letter_policy has no effect on {sub_type.name}, where brokers do not count redeliveries: "
+            "subscribe as Shared or Key_Shared, or with retry_enable"
         )
     if policy is not None and policy.retry_letter_topic is not None and not retry_enable:
         raise InvalidValueError("retry_letter_topic has no effect without retry_enable")

@@ -45,7 +45,7 @@ class ConsumerDeadLetterPolicy:
         ):
             _TOPIC.check(what, topic)
             if topic is not None and TopicName.parse(topic).is_partition:
-                raise ArgumentError(f"{what} {topic} names one partition; give the topic (rule 6.4.2)")
+                raise ArgumentError(f"{what} {topic} names one partition; give the topic")
 
     def policy(self) -> ConsumerDeadLetterPolicy:
         """Return the policy itself, which the official client has within another object."""
