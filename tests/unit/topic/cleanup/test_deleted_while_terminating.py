@@ -20,7 +20,7 @@ from magnetar.storage.store_settings import StoreSettings
 
 
 class NoSubscriptions(dict[str, Any]):
-    terminated = False
+    terminated = ended = False
 
     def loaded(self) -> list[Any]:
         return []

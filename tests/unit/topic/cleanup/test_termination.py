@@ -123,3 +123,48 @@ def test_who_was_told_of_the_end_is_not_told_otherwise_after_a_crash() -> None:
         assert not open_to_producers(place)
 
     simulated(scenario)
+
+
+def test_a_topic_that_has_ended_stays_ended_where_the_disk_refuses_the_same_request_again() -> None:
+    """The second request took the end back."""
+
+    async def scenario(place: LoadedTopic) -> None:
+        place.append("k", "1")
+        place.topic.create_subscription("s", 0)
+        wanted = await terminate(place)
+        place.topic.subscriptions["s"].skip_until(0, lambda: None)  # there is something to be written again
+        place.files.fail("sync")
+        assert isinstance(await terminate(place), PersistenceError)
+        assert not open_to_producers(place)
+        await place.durable()
+        place.kill()
+        assert (place.topic.termination.last, open_to_producers(place)) == (wanted, False)
+
+    simulated(scenario)
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_who_comes_while_the_end_is_written_hears_of_it_when_it_is_durable(refused: bool) -> None:
+    """Whether the subscription is new, loaded only now, or was there; and never if the disk refuses."""
+
+    async def scenario(place: LoadedTopic) -> None:
+        for name in ("known", "stored"):
+            place.topic.create_subscription(name, 0)
+        await place.durable()
+        await place.restart()
+        topic, connections = place.topic, {name: OrdinalConnection() for name in ("known", "stored", "new")}
+        assert topic.subscriptions["known"].consumers == []
+        if refused:
+            place.files.fail("sync")
+        answer = asyncio.ensure_future(terminate(place))
+        await asyncio.sleep(0)
+        for name, connection in connections.items():
+            found = topic.subscription(name, durable=True, ordinal=lambda: 0, properties={}, done=lambda: None)
+            consumer = found.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.Exclusive)
+            found.flow(consumer, 10)
+        assert [connection.ended for connection in connections.values()] == [0, 0, 0]
+        assert isinstance(await answer, PersistenceError) == refused
+        assert [connection.ended for connection in connections.values()] == [0, 0, 0] if refused else [1, 1, 1]
+        assert {topic.subscriptions[name].terminated for name in connections} == {not refused}
+
+    simulated(scenario)

@@ -29,7 +29,7 @@ class Termination:
         self._producers = producers
         self._subscriptions = subscriptions
         # a text is what users of older versions wrote under that name
-        subscriptions.terminated = not isinstance(log.properties.get(PROPERTY), str | None)
+        subscriptions.terminated = subscriptions.ended = not isinstance(log.properties.get(PROPERTY), str | None)
 
     @property
     def terminated(self) -> bool:
@@ -60,6 +60,7 @@ class Termination:
             log.write_birth()
 
         def written() -> None:
+            subscriptions.ended = True
             for subscription in subscriptions.loaded():
                 if not subscription.terminated:
                     subscription.topic_terminated()
@@ -71,9 +72,10 @@ class Termination:
                 log.write_birth(done)
 
         def lost(error: PersistenceError) -> None:
-            subscriptions.terminated = False
-            log.properties = {name: value for name, value in log.properties.items() if name != PROPERTY}
-            log.write_birth()  # after the record that says otherwise and goes to the disk as soon as that accepts it
+            if not subscriptions.ended:  # or somebody was told, by an earlier request
+                subscriptions.terminated = False
+                log.properties = {name: value for name, value in log.properties.items() if name != PROPERTY}
+                log.write_birth()  # after the record that says otherwise and goes to the disk once that accepts it
             failed(error)
 
         log.barrier(written, lost)

@@ -33,8 +33,8 @@ class Subscriptions(Mapping[str, Subscription]):
     """The subscriptions by name, in the order in which they were made."""
 
     __slots__ = (
-        "_again", "_chunks", "_clock", "_closed", "_cursors", "_loaded", "_log", "_passes", "_passing",
-        "_sent_before", "_settings", "_terminated_before", "_topic", "added", "rules", "terminated",
+        "_again", "_chunks", "_clock", "_closed", "_cursors", "_ended_before", "_loaded", "_log", "_passes",
+        "_passing", "_sent_before", "_settings", "_topic", "added", "ended", "rules", "terminated",
     )  # fmt: skip
 
     def __init__(
@@ -57,7 +57,9 @@ class Subscriptions(Mapping[str, Subscription]):
         """Called with each subscription that is made or loaded."""
         self.terminated = False
         """Whether nothing more is published to the topic."""
-        self._terminated_before = False
+        self.ended = False
+        """Whether that is durable, so that consumers may be told."""
+        self._ended_before = False
         self._sent_before = SentTotals(0, 0)
         """What subscriptions that are gone had sent."""
 
@@ -97,7 +99,7 @@ class Subscriptions(Mapping[str, Subscription]):
     def load(self) -> None:
         """Take the cursors that the log has."""
         self._cursors.update(self._log.cursors)
-        self._terminated_before = self.terminated
+        self._ended_before = self.ended
 
     def open(
         self, name: str, *, durable: bool, ordinal: Callable[[], int], properties: Mapping[str, Any], done: Done
@@ -110,7 +112,7 @@ class Subscriptions(Mapping[str, Subscription]):
         if found is None:
             cursor = self._log.open_cursor(name, ordinal(), durable=durable, properties=dict(properties), done=done)
             self._cursors[name] = cursor
-            return self._add(cursor, durable=durable, created=True, terminated=self.terminated)
+            return self._add(cursor, durable=durable, created=True, terminated=self.ended)
         if found.durable != durable:
             kind = "Durable" if found.durable else "NonDurable"
             raise NotAllowedError(f"{kind} subscription with the same name already exists.")
@@ -127,8 +129,8 @@ class Subscriptions(Mapping[str, Subscription]):
         return found
 
     def _load(self, cursor: Cursor) -> Subscription:
-        subscription = self._add(cursor, durable=True, created=False, terminated=self._terminated_before)
-        if self.terminated and not self._terminated_before:
+        subscription = self._add(cursor, durable=True, created=False, terminated=self._ended_before)
+        if self.ended and not self._ended_before:
             subscription.topic_terminated()
         return subscription
 
