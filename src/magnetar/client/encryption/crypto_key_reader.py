@@ -8,7 +8,6 @@ it got. Its errors are shown by the class of the error alone, since their texts 
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import unquote_to_bytes
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.files.pipe import opened_without_waiting
 
 KEY_BYTES_MAX: Final = 64 * 1024
 """No key is larger; a file that is, is something else."""
@@ -115,10 +115,7 @@ def path_of(uri: str) -> str:
 def _content(path: str | None, what: str) -> bytes:
     if path is None:
         raise InvalidValueError(f"{what} was not given")
-    # a pipe without a writer is not waited for: its thread would keep the program from ending
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    os.set_blocking(handle, True)
-    with open(handle, "rb") as file:
+    with opened_without_waiting(path) as file:
         data = file.read(KEY_BYTES_MAX + 1)
     if len(data) > KEY_BYTES_MAX:
         raise InvalidValueError(f"{what} has more than {KEY_BYTES_MAX} bytes; is it the right file?")

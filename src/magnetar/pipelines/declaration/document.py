@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 import yaml
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.files.pipe import opened_without_waiting
 
 _NULLS: Final = ("", "null", "~", "Null", "NULL")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
@@ -228,8 +229,7 @@ def _plain(node: yaml.Node, depth: int, counter: Iterator[int]) -> object:
 def text_of(path: Path) -> str:
     """Return the text of a file. InvalidPipelineError if it is none, or none that can be a pipeline's."""
     try:
-        # Without waiting: the name of a pipe would have to be opened by a writer first.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with opened_without_waiting(path) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise _no_file(path, "this is no regular file; name the YAML file of a pipeline")
             data = file.read(_FILE_MAX + 1)

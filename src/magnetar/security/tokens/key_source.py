@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.files.pipe import opened_without_waiting
 
 BYTES_MAX: Final = 1 << 20
 _KEY_BYTES_MIN: Final = 16
@@ -94,10 +95,7 @@ def _path_of(place: str, what: str) -> Path:
 
 def _of_file(path: Path, what: str) -> bytes:
     try:
-        # without waiting for the writer of a pipe, of which nothing and no signal would tell
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        os.set_blocking(handle, True)
-        with os.fdopen(handle, "rb") as file:
+        with opened_without_waiting(path) as file:
             found = file.read(BYTES_MAX + 1)
     except OSError as error:
         raise InvalidValueError(f"{what}: cannot read {path}: {error.strerror or error}") from error
