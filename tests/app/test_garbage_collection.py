@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -20,12 +19,12 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     yield calls
 
 
-def test_recovery_runs_without_and_what_comes_is_frozen(done: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "getallocatedblocks", lambda: 500_000)
+def test_recovery_runs_without_and_what_comes_is_frozen(done: list[str]) -> None:
+    in_use = 500_000
     collecting = GarbageCollection()
     assert done == ["disable"]
     collecting.recovered()
-    collecting.complete()
+    collecting.complete(lambda: in_use)
     assert done[1:] == ["freeze", "enable", "set_threshold", "collect", "freeze"]
     del done[:]
     frozen = ["collect", "freeze"]
@@ -34,7 +33,7 @@ def test_recovery_runs_without_and_what_comes_is_frozen(done: list[str], monkeyp
         (2_099, []), (2_100, frozen), (1_200, []), (1_100, ["unfreeze"]), (101, []), (100, ["unfreeze"]),
         (50, []), (199, []), (200, frozen), (0, []),
     ):  # fmt: skip
-        monkeypatch.setattr(sys, "getallocatedblocks", lambda blocks=thousands * 1000: blocks)
+        in_use = thousands * 1000
         asyncio.run(collecting.look())
         assert done == expected, thousands
         del done[:]

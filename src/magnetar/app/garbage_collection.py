@@ -10,7 +10,7 @@ when very much has gone, what is left is thawed, in case something else that was
 from __future__ import annotations
 
 import gc
-import sys
+from collections.abc import Callable
 from typing import Final
 
 from magnetar.runtime.memory.trim import trim
@@ -34,23 +34,28 @@ class GarbageCollection:
         gc.disable()
         self._frozen = 0
         """Blocks in use at the last freeze or thaw."""
+        self._in_use: Callable[[], int] = lambda: 0
 
     def recovered(self) -> None:
         """What recovery made stays; collections begin."""
         gc.freeze()
         gc.enable()
 
-    def complete(self) -> None:
-        """REST has been built, which leaves megabytes of garbage; the system gets half a megabyte of it back."""
+    def complete(self, in_use: Callable[[], int]) -> None:
+        """REST has been built, which leaves megabytes of garbage; the system gets half a megabyte of it back.
+
+        ``in_use`` counts blocks of Python's allocator.
+        """
+        self._in_use = in_use
         gc.set_threshold(_YOUNG_OBJECTS, _YOUNG_COLLECTIONS, 20)
         gc.collect()
         trim()
         gc.freeze()
-        self._frozen = sys.getallocatedblocks()
+        self._frozen = in_use()
 
     async def look(self) -> None:
         """Freeze or thaw, by how much is in use now."""
-        now = sys.getallocatedblocks()
+        now = self._in_use()
         if now >= self._frozen + _CAME:
             # what is frozen as garbage stays, and keeps the memory around it
             gc.collect()

@@ -22,6 +22,7 @@ from magnetar.app.listening_sockets import (
     require_free_ports,
     url_of,
 )
+from magnetar.app.memory import Memory
 from magnetar.app.rest import RestPort
 from magnetar.authorization.audit import AuditRecords
 from magnetar.broker.connection.credential_checks import CredentialChecks
@@ -39,16 +40,13 @@ from magnetar.metadata.measured_store import MeasuredStore
 from magnetar.metadata.resources import Resources
 from magnetar.metadata.store import ABSENT, MetadataStore
 from magnetar.model.errors import BadVersionError, InvalidValueError, MetadataError, ServerError
-from magnetar.model.names import forget_names
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.protocol.codec import encode
 from magnetar.protocol.commands import CommandError
 from magnetar.runtime.clock import Clock, SystemClock
 from magnetar.runtime.connections.acceptor import Acceptor, ConnectionLimit
 from magnetar.runtime.connections.descriptors import Descriptors, limit_now
-from magnetar.runtime.memory.free_lists import FreeLists
 from magnetar.runtime.memory.trim import SECONDS as MEMORY_SECONDS
-from magnetar.runtime.memory.trim import MemoryTrimmer
 from magnetar.runtime.rotated_lines import RotatedLines
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.security.authentication.service import AuthenticationService
@@ -359,22 +357,8 @@ class Node:
         rest.start(service, broker.rates, broker.connections)
         if self._tls is not None and self._tls.refresh_seconds:
             self._tasks.repeat(self._tls.refresh_seconds, self._tls.refresh, "certificates")
-        self._free_lists = FreeLists()
-        self._trimmer = MemoryTrimmer(self._forget)
-        self._tasks.repeat(MEMORY_SECONDS, self._give_back_memory, "memory")
-
-    async def _give_back_memory(self) -> None:
-        more = True
-        while more:
-            more = self.broker.store.cache.tidy()
-            await asyncio.sleep(0)
-        await self._trimmer.trim_if_grown()
-
-    async def _forget(self) -> None:
-        """Let go of what can be made anew."""
-        forget_names()
-        self.broker.store.give_back_memory()
-        await self._free_lists.give_back()
+        self.memory = Memory(broker.store)
+        self._tasks.repeat(MEMORY_SECONDS, self.memory.look, "memory")
 
     async def complete(self) -> None:
         """Return when REST answers too."""

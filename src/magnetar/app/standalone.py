@@ -88,7 +88,7 @@ async def _serve(data: Path, settings: Settings) -> None:
     urls = (service.service_url, service.service_url_tls, service.web_service_url, service.web_service_url_tls)
     announce(f"magnetar is ready: {' '.join(filter(None, urls))} data in {data} ({mode})")
     await node.complete()
-    garbage.complete()
+    garbage.complete(node.memory.blocks_in_use)
     tasks.repeat(EVERY_SECONDS, garbage.look, "look")
     await stop.wait()
     log.info("stopping")

@@ -14,6 +14,7 @@ import os
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
+from time import process_time
 from typing import Any, Final
 
 SECONDS: Final = 10.0
@@ -22,6 +23,8 @@ GROWN_BYTES: Final = 8 << 20
 """Growth of resident memory since the last call that is worth another one."""
 PATIENCE: Final = 3
 """Checks without a call after which the process's first size counts instead of its last one."""
+IDLE_SECONDS: Final = 1.0
+"""Processor time between two checks below which nothing is going on for which free memory should be at hand."""
 
 _STATM: Final = Path("/proc/self/statm")
 
@@ -60,23 +63,33 @@ def resident_bytes() -> int:
 
 
 class MemoryTrimmer:
-    """Decides from the process's resident memory when to trim."""
+    """Decides from the process's resident memory when to trim, and from what it did lately what to take out of use."""
 
     def __init__(
         self,
         forget: Callable[[], Awaitable[None]],
+        withdraw: Callable[[], Awaitable[object]],
         trim: Callable[[], None] = trim,
         resident: Callable[[], int] = resident_bytes,
+        busy: Callable[[], float] = process_time,
     ) -> None:
-        """``forget`` lets go of what can be made anew; called before ``trim``, on the loop."""
+        """``forget`` lets go of what can be made anew and of what was withdrawn; called before ``trim``, on the loop.
+
+        ``withdraw`` takes free places out of use; called after ``forget`` if the process was idle since the last check.
+        ``busy`` is its processor time in seconds.
+        """
         self._forget = forget
+        self._withdraw = withdraw
         self._trim = trim
         self._resident = resident
+        self._busy = busy
         self._first = self._last = resident()
         self._checks = 0
+        self._worked = busy()
 
     async def trim_if_grown(self) -> None:
         """Trim if much memory may be free."""
+        idle = self._was_idle()
         self._checks += 1
         resident = self._resident()
         self._last = min(self._last, resident)
@@ -84,5 +97,12 @@ class MemoryTrimmer:
             return
         self._checks = 0
         await self._forget()
+        if idle:
+            await self._withdraw()
         await asyncio.to_thread(self._trim)
         self._last = self._resident()
+
+    def _was_idle(self) -> bool:
+        """Whether the process did little since this was last asked."""
+        before, self._worked = self._worked, self._busy()
+        return self._worked - before < IDLE_SECONDS

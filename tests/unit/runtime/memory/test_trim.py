@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from magnetar.runtime.memory.trim import GROWN_BYTES, PATIENCE, MemoryTrimmer, resident_bytes, trim
+from magnetar.runtime.memory.trim import GROWN_BYTES, IDLE_SECONDS, PATIENCE, MemoryTrimmer, resident_bytes, trim
 
 
 class Process:
@@ -13,12 +13,21 @@ class Process:
     def __init__(self) -> None:
         self.used = 100 << 20
         self.free = 0
-        self.trims = self.forgotten = 0
-        self.memory = MemoryTrimmer(self._forget, self._trim, lambda: self.used + self.free)
+        self.trims = self.forgotten = self.withdrawals = 0
+        self.busy = 0.0
+        self.busy_between = 0.0
+        """Seconds of work between two checks."""
+        self.memory = MemoryTrimmer(
+            self._forget, self._withdraw, self._trim, lambda: self.used + self.free, lambda: self.busy
+        )
 
     async def _forget(self) -> None:
         assert self.forgotten == self.trims, "before the memory around it is given back"
         self.forgotten += 1
+
+    async def _withdraw(self) -> None:
+        assert self.forgotten == self.trims + 1, "after what is made anew is gone"
+        self.withdrawals += 1
 
     def _trim(self) -> None:
         self.trims += 1
@@ -30,6 +39,7 @@ class Process:
 
         async def all_of_them() -> None:
             for _ in range(count):
+                self.busy += self.busy_between
                 await self.memory.trim_if_grown()
 
         asyncio.run(all_of_them())
@@ -65,6 +75,17 @@ def test_a_large_process_is_trimmed_seldom() -> None:
     process = Process()
     process.used += 10 * GROWN_BYTES
     assert process.looks(1 + 10 * PATIENCE) == 11
+
+
+def test_free_places_stay_at_hand_while_the_process_works() -> None:
+    process = Process()
+    process.used += 10 * GROWN_BYTES
+    process.busy_between = IDLE_SECONDS
+    assert process.looks(1 + 3 * PATIENCE) == 4
+    assert process.withdrawals == 0
+    process.busy_between = IDLE_SECONDS - 0.1
+    assert process.looks(2 * PATIENCE) == 2
+    assert process.withdrawals == 2
 
 
 def test_malloc_trim_can_be_called() -> None:
