@@ -59,8 +59,7 @@ STEPS: list[tuple[object, str]] = [
     (Acceptor, "open"),
     (Resources, "announce"),
     (RestPort, "start"),
-    (node, "FreeLists"),
-    (node, "MemoryTrimmer"),
+    (node, "Memory"),
 ]
 _HERE = Path("/proc/self/fd")
 
