@@ -29,9 +29,9 @@ def test_recovery_runs_without_and_what_comes_is_frozen(done: list[str]) -> None
     del done[:]
     frozen = ["collect", "freeze"]
     for thousands, expected in (
-        (599, []), (600, frozen), (699, []), (3_000, frozen), (2_001, []), (2_000, ["unfreeze"]),
-        (2_099, []), (2_100, frozen), (1_200, []), (1_100, ["unfreeze"]), (101, []), (100, ["unfreeze"]),
-        (50, []), (199, []), (200, frozen), (0, []),
+        (524, []), (525, frozen), (549, []), (3_000, frozen), (2_001, []), (2_000, ["unfreeze"]),
+        (2_024, []), (2_025, frozen), (1_200, []), (1_025, ["unfreeze"]), (26, []), (25, ["unfreeze"]),
+        (12, []), (49, []), (50, frozen), (0, []),
     ):  # fmt: skip
         in_use = thousands * 1000
         asyncio.run(collecting.look())
