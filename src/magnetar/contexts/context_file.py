@@ -17,6 +17,7 @@ from typing import Final
 from magnetar.contexts.context import Context, check_context_name, context_of
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.runtime.clock import steady_seconds
+from magnetar.runtime.files.pipe import read_without_waiting
 
 _BYTES_MAX: Final = 1 << 20
 _PATIENCE: Final = 10.0
@@ -95,8 +96,7 @@ def read_contexts(environment: Mapping[str, str] = os.environ) -> Contexts:
     """Return what is saved; no file is no context. Raises InvalidValueError naming the file and what is wrong."""
     path = contexts_path(environment)
     try:
-        with path.open("rb") as file:
-            content = file.read(_BYTES_MAX + 1)
+        content = read_without_waiting(path, _BYTES_MAX + 1)
     except FileNotFoundError:
         return Contexts(path)
     except OSError as error:

@@ -24,6 +24,7 @@ from magnetar.columnar.arrow_decoder import sql_schema
 from magnetar.jobs.reader.unit_reader import Access, spread_rows
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.model.names import TopicName
+from magnetar.runtime.files.pipe import read_without_waiting
 from magnetar.spark.durable_files import write_whole
 from magnetar.spark.options.login_options import options_of
 from magnetar.spark.options.source_options import source_options
@@ -116,7 +117,7 @@ def load_or_make(path: Path, wanted: ReplayRequest, make: Any) -> tuple[list[Ran
     """Return the plan in that file, and whether it was there; if not, ``make()`` makes it and it is written."""
     if path.exists():
         try:
-            stored = json.loads(path.read_text())
+            stored = json.loads(read_without_waiting(path))
             _check_format(stored, path)
             request = ReplayRequest(**stored["request"])
             ranges = [Range(topic, ReadPosition(*start), ReadPosition(*end)) for topic, start, end in stored["ranges"]]

@@ -92,7 +92,7 @@ def errors_reported(interrupted: str = "nothing was changed") -> Iterator[None]:
         complain(f"interrupted; {interrupted}")
         raise typer.Exit(INTERRUPTED) from None
     except (MagnetarError, OSError) as error:
-        raise _failed(str(error)) from None
+        raise _failed(error) from None
     except Exception as error:
         cause = _cause(error)
         if cause is None:
@@ -100,7 +100,7 @@ def errors_reported(interrupted: str = "nothing was changed") -> Iterator[None]:
         raise _failed(cause) from None
 
 
-def _failed(text: str) -> typer.Exit:
+def _failed(text: object) -> typer.Exit:
     complain(text)
     return typer.Exit(FAILED)
 

@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 from magnetar.cli.admin.table import Argument, CommandFlag
 from magnetar.cli.admin.values import REPEATED, Value, convert, truth
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.files.pipe import why_unread
 
 _FILE_BYTES_MAX: Final = 1 << 20
 
@@ -58,7 +59,7 @@ def _words_of(path: Path) -> list[str]:
             raise UsageError(f"@{path}: more than {_FILE_BYTES_MAX} bytes of words")
         return shlex.split(content.decode(), comments=True)
     except (OSError, ValueError) as error:
-        raise UsageError(f"@{path} cannot be read as words: {error}") from None
+        raise UsageError(f"@{path} cannot be read as words: {why_unread(error)}") from None
 
 
 class Parser:

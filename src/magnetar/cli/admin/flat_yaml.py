@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Final
 
 from magnetar.cli.admin.arguments import UsageError
+from magnetar.runtime.files.pipe import read_without_waiting, why_unread
 
 _LINE: Final = re.compile(r"([A-Za-z][A-Za-z0-9]*)\s*:(?:\s+(.*))?")
 _BYTES_MAX: Final = 1 << 20
@@ -15,10 +15,9 @@ _BYTES_MAX: Final = 1 << 20
 def read_flat_yaml(path: str) -> dict[str, str | bool]:
     """Return the keys and values of a file. Raises UsageError naming the line that is not flat."""
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(_BYTES_MAX).decode()
+        content = read_without_waiting(path, _BYTES_MAX).decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
+        raise UsageError(f"{path} cannot be read: {why_unread(error)}") from None
     found: dict[str, str | bool] = {}
     for number, line in enumerate(content.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#") or line.strip() == "---":

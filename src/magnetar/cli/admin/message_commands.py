@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import json
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.cli.admin.arguments import UsageError
 from magnetar.cli.admin.call import Call
 from magnetar.cli.admin.request import CommandRequest, query_of, topic_name, topic_path
+from magnetar.runtime.files.pipe import read_without_waiting, why_unread
 
 if TYPE_CHECKING:
     from magnetar.client.rest import RestAnswer
@@ -183,13 +183,12 @@ def schema_compatibility(call: Call) -> None:
 
 def _schema_file(name: str) -> dict[str, Any]:
     try:
-        with Path(name).open("rb") as file:
-            content = file.read(_FILE_BYTES_MAX + 1)
+        content = read_without_waiting(name, _FILE_BYTES_MAX + 1)
         if len(content) > _FILE_BYTES_MAX:
             raise UsageError(f"{name} has more than {_FILE_BYTES_MAX} bytes, which no schema has")
         found = json.loads(content)
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{name} cannot be read as JSON: {error}") from None
+        raise UsageError(f"{name} cannot be read as JSON: {why_unread(error)}") from None
     if not isinstance(found, dict) or not isinstance(found.get("type"), str):
         raise UsageError(f'{name}: write {{"type": "AVRO", "schema": "...", "properties": {{}}}}')
     schema = found.get("schema", "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 from magnetar.cli.admin.arguments import UsageError
@@ -13,6 +12,7 @@ from magnetar.cli.admin.request import namespace_path, topic_name, topic_path
 from magnetar.cli.output.waiting_line import WaitingLine, wait_for
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.clock import SystemClock
+from magnetar.runtime.files.pipe import read_without_waiting, why_unread
 
 _SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
 _LONG_MAX: Final = (1 << 63) - 1
@@ -53,13 +53,12 @@ def delete_topics(call: Call) -> None:
 
 def _lines_of(path: str) -> list[str]:
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(_LIST_BYTES_MAX + 1)
+        content = read_without_waiting(path, _LIST_BYTES_MAX + 1)
         if len(content) > _LIST_BYTES_MAX:
             raise UsageError(f"{path} has more than {_LIST_BYTES_MAX} bytes: split it")
         return [line.strip() for line in content.decode().splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read as a list of topics: {error}") from None
+        raise UsageError(f"{path} cannot be read as a list of topics: {why_unread(error)}") from None
 
 
 def _matching(call: Call, pattern: str) -> list[str]:

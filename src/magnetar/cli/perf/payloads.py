@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.files.pipe import read_without_waiting
 
 SIZE_MAX: Final = 1 << 30
 _MILLISECONDS: Final = re.compile(r"[0-9]{1,18}")
@@ -24,7 +24,8 @@ def payloads(size: int, file: str | None, delimiter: str) -> Sequence[bytes]:
     if not delimiter:
         raise InvalidValueError("--payload-delimiter is not empty")
     try:
-        found = Path(file).read_text("utf-8").split("\n" if delimiter == "\\n" else delimiter)
+        text = read_without_waiting(file).decode().replace("\r\n", "\n")
+        found = text.split("\n" if delimiter == "\\n" else delimiter)
     except UnicodeDecodeError as error:
         raise InvalidValueError(f"{file} is no text in UTF-8: {error}") from None
     found = [one for one in found if one]

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.files.pipe import read_without_waiting
 from magnetar.security.tokens.key_source import BYTES_MAX, read_key
 
 VARIABLE = "TOKEN"
@@ -23,8 +24,7 @@ def token(argument: str | None, *, stdin: bool, file: Path | None) -> bytes:
     if stdin or argument == "-":
         return sys.stdin.buffer.read(BYTES_MAX).strip()
     if file is not None:
-        with file.open("rb") as opened:
-            content = opened.read(BYTES_MAX).strip()
+        content = read_without_waiting(file, BYTES_MAX).strip()
         if not content:
             raise InvalidValueError(f"{file} is empty; --token-file takes a file that holds a token")
         return content

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.files.pipe import read_without_waiting, why_unread
 
 _REFERENCE: Final = re.compile(r"\$\{([^}]*)\}")
 _SHORTEST: Final = 4
@@ -60,9 +60,9 @@ def _value(found: re.Match[str]) -> str:
             raise InvalidValueError(f"the environment has no variable {name}, which ${{env:{name}}} stands for")
     elif kind == "file":
         try:
-            value = Path(name).read_text().strip()
+            value = read_without_waiting(name).decode().strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidValueError(f"${{file:{name}}} cannot be read: {error}") from None
+            raise InvalidValueError(f"${{file:{name}}} cannot be read: {why_unread(error)}") from None
     else:
         raise InvalidValueError(problem_of(found[0]) or f"{found[0]!r} is no reference")
     if len(value) >= _SHORTEST:

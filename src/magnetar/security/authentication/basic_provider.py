@@ -22,9 +22,10 @@ from typing import Final
 from magnetar.config.settings import Settings
 from magnetar.model.errors import AuthenticationError, InvalidValueError
 from magnetar.runtime.clock import Clock
+from magnetar.runtime.files.pipe import why_unread
 from magnetar.security.authentication.password_file import PASSWORD_MAX, matches, parse
 from magnetar.security.authentication.provider import AuthenticationProvider, Credentials
-from magnetar.security.authentication.watched_file import WatchedFile, why_unread
+from magnetar.security.authentication.watched_file import WatchedFile
 from magnetar.security.identity import Identity
 from magnetar.security.tokens.claims import checked_role
 from magnetar.security.tokens.key_source import BYTES_MAX, path_of, read_key

@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.security.authentication.watched_file import WatchedFile, why_unread
+from magnetar.runtime.files.pipe import why_unread
+from magnetar.security.authentication.watched_file import WatchedFile
 from magnetar.security.identity import Identity
 
 log = logging.getLogger(__name__)

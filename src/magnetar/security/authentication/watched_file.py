@@ -20,11 +20,6 @@ class Reading(NamedTuple):
     """Whether an earlier look found the same; otherwise it may be half written, and what is missing may come."""
 
 
-def why_unread(error: OSError | ValueError) -> str:
-    """Why a look failed, for an error that names the file itself."""
-    return (isinstance(error, OSError) and error.strerror) or str(error)
-
-
 class WatchedFile:
     """Reads what fits into ``bytes_max``; its methods block."""
 

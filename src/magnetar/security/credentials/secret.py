@@ -11,11 +11,11 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
 from magnetar.model.errors import InvalidValueError, MagnetarError, ServerError
+from magnetar.runtime.files.pipe import read_without_waiting
 from magnetar.security.credentials.supplier import SECRET_BYTES_MAX, output_of
 
 FORMS: Final = "env:NAME, file:/path or command:PROGRAM ARGUMENTS"
@@ -142,16 +142,13 @@ class Secret:
         return value.strip()
 
     def _file(self) -> str:
-        path = Path(self._name)
         try:
-            # A named pipe without a writer would block.
-            with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-                data = file.read(SECRET_BYTES_MAX + 1)
+            data = read_without_waiting(self._name, SECRET_BYTES_MAX + 1)
         except (OSError, ValueError) as error:
             raise CredentialsError(
                 f"{self} cannot be read on this machine: {getattr(error, 'strerror', None) or 'it is no path'}"
             ) from None
-        return self._text(data or b"")
+        return self._text(data)
 
     def _supplied(self) -> str:
         try:

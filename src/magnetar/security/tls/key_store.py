@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.files.pipe import read_without_waiting
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
@@ -42,8 +43,7 @@ def read_key_store(path: str, password: str) -> StoredKeys:
     from cryptography.hazmat.primitives.serialization import pkcs12
 
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(_BYTES_MAX + 1)
+        data = read_without_waiting(path, _BYTES_MAX + 1)
     except OSError as error:
         raise InvalidValueError(f"TLS: {path}: {error.strerror}") from None
     if data.startswith(_JKS):

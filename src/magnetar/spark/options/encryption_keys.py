@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from magnetar.columnar.single_entries.encryption import ANY, Decryptor, Encryptor, public_of
 from magnetar.columnar.single_entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import Seal
+from magnetar.runtime.files.pipe import read_without_waiting
 from magnetar.security.credentials.secret import FORMS, CredentialsError, Secret
 
 DEFAULT_NAME: Final = "magnetar"
@@ -101,7 +101,7 @@ def _pem(title: str, text: str, private: bool) -> str:
         except CredentialsError as error:
             raise InvalidValueError(f"option {title!r}: {error}") from None
     try:
-        return Path(text).read_text()
+        return read_without_waiting(text).decode()
     except (OSError, ValueError) as error:
         # What was given is not repeated: it may be a key.
         forms = FORMS if private else "PEM text (-----BEGIN ...)"

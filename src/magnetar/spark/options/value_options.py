@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType
+from magnetar.runtime.files.pipe import read_without_waiting, why_unread
 from magnetar.schema_definitions import protobuf_native
 
 PRIMITIVES: Final = {
@@ -121,8 +121,9 @@ def schema_bytes(given: str, title: str = "valueSchema") -> bytes:
     if given.lstrip()[:1] in ("{", "[", '"'):
         return given.encode()
     try:
-        return Path(given).read_bytes()
+        return read_without_waiting(given)
     except OSError as error:
         raise InvalidValueError(
-            f"option {title!r} is {given[:80]!r}, which is neither JSON nor a file that can be read here: {error}"
+            f"option {title!r} is {given[:80]!r}, which is neither JSON nor a file that can be read here: "
+            f"{why_unread(error)}"
         ) from None

@@ -71,7 +71,7 @@ def test_what_cannot_be_read_is_named_by_its_reference(tmp_path: Path, monkeypat
         (f"file:{tmp_path}", "cannot be read on this machine"),
         ("file:/dev/zero", "more than 65536 bytes"),
         ("file:/dev/null", "is empty"),
-        (f"file:{blocked}", "is empty"),
+        (f"file:{blocked}", "a pipe into which nobody writes"),
         (f"file:{kept(tmp_path, 'binary', bytes([255, 254]))}", "is no text"),
         (f"command:cat {kept(tmp_path, 'empty', '')}", "is empty"),
         (f'command:{sys.executable} -c "{says}" {value}', "ended with status 3; run it by hand"),

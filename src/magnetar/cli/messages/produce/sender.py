@@ -7,7 +7,6 @@ import json
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -16,6 +15,7 @@ from magnetar.cli.messages.cadence import Cadence, check_rate
 from magnetar.cli.messages.payload_schema import ENCODINGS, PayloadSchema, inline_value, key_value_schema
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.runtime.command_line import complain
+from magnetar.runtime.files.pipe import read_without_waiting
 
 if TYPE_CHECKING:
     from magnetar.aio import Client, MessageId, Receipt
@@ -54,8 +54,7 @@ def _content(flag: str, name: str) -> bytes:
     if not name:
         raise InvalidValueError(f"{flag} names no file: is a variable not set, or a comma too many?")
     try:
-        with Path(name).open("rb") as file:
-            found = file.read(FILE_BYTES_MAX + 1)
+        found = read_without_waiting(name, FILE_BYTES_MAX + 1)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         step = "commas stand between files; texts follow -m" if flag == "--files" else "name a file that you may read"
