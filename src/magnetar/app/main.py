@@ -164,6 +164,7 @@ def verify(
 ) -> None:
     """Read every byte of a data directory, change nothing, say what is there and what is damaged; exit 1 on damage."""
     from magnetar.app.data_directory import older_facts
+    from magnetar.runtime.harmless_text import one_line
     from magnetar.storage.backends.directory import is_directory
     from magnetar.storage.backends.files import OsFileSystem
     from magnetar.storage.directory_format import require_store
@@ -183,10 +184,8 @@ def verify(
     except (MagnetarError, OSError) as error:
         complain(error)
         raise typer.Exit(1) from None
-    for line in report.lines:
-        print(line)
-    for damage in report.damage:
-        print(f"DAMAGED: {damage}")
+    for line in (*report.lines, *(f"DAMAGED: {damage}" for damage in report.damage)):
+        print(one_line(line))
     print(f"{len(report.damage)} damaged places" if report.damage else "no damage found")
     if report.damage:
         raise typer.Exit(1)

@@ -121,12 +121,14 @@ def _older(directory: Path) -> PersistenceError:
 def _show(
     damage: Sequence[str], facts: Sequence[tuple[str, bytes]], doubt: str | None, *, accepted: bool = False
 ) -> None:
+    from magnetar.runtime.harmless_text import one_line
+
     for text in damage:
-        print(f"DAMAGED: {text}")
+        print(one_line(f"DAMAGED: {text}"))
     for path, data in facts:
-        print(f"{path} {data.decode(errors='replace')}")
+        print(one_line(f"{path} {data.decode(errors='replace')}"))
     if accepted:
         print("accepted: the broker deletes by these facts again")
-    print("no doubt about the metadata" if doubt is None else f"IN DOUBT: {doubt}")
+    print("no doubt about the metadata" if doubt is None else one_line(f"IN DOUBT: {doubt}"))
     if doubt is not None:
         print("nothing is deleted by these facts; set right what is wrong over REST, then accept: --accept")

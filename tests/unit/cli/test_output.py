@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -44,6 +45,35 @@ def test_no_name_acts_on_a_terminal(value: Any) -> None:
     shown = _shown(value)
     assert not any(one in shown for one in "\x1b\x07\x9b\u202e")
     assert "\\x1b" in shown
+
+
+@pytest.mark.parametrize("form", ["plain", "table"])
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("lines", ["a\nb", "c"]),
+        ("map", {"a\nb": ["x"], "c": "y\nz"}),
+        ("raw", "a\nb"),
+        ("word", "a\nb"),
+        ("json", "a\nb"),
+    ],
+)
+def test_a_name_begins_no_line(form: Any, kind: str, value: Any) -> None:
+    """A program that reads names line by line took one for two, of which a stranger chose the second."""
+    stream = io.StringIO()
+    Printer(form, stream).show(kind, value, "topics subscriptions")
+    shown = stream.getvalue()
+    assert "a\\nb" in shown
+    assert not any(line.lstrip().startswith(("b", "z")) for line in shown.splitlines())
+
+
+@pytest.mark.parametrize(("form", "kind"), [("json", "lines"), ("plain", "jackson"), ("plain", "json"), (None, "gson")])
+def test_json_stays_json_on_a_terminal(form: Any, kind: str) -> None:
+    r"""It had ``\x9b`` in its texts, which is none."""
+    stream, value = FakeTerminal(), ["\x9b31m", "\u202eevil", "a\nb"]
+    Printer(form or "plain", stream).show(kind, value if kind != "gson" else [value], "topics list")
+    assert json.loads(stream.getvalue()) == value
+    assert not any(one in stream.getvalue() for one in "\x9b\u202e")
 
 
 def test_a_name_is_no_markup() -> None:

@@ -11,6 +11,7 @@ from magnetar.cli.admin.arguments import UsageError
 from magnetar.cli.admin.call import Call
 from magnetar.cli.admin.request import CommandRequest, query_of, topic_name, topic_path
 from magnetar.runtime.files.pipe import read_without_waiting, why_unread
+from magnetar.runtime.harmless_text import one_line
 
 if TYPE_CHECKING:
     from magnetar.client.rest import RestAnswer
@@ -94,7 +95,7 @@ def _print_message(call: Call, answer: RestAnswer, position: int, shown: list[di
     if properties:
         call.say("Properties:")
         for name, value in properties.items():
-            call.say(f"{name}    {value}")
+            call.say(one_line(f"{name}    {value}"))
     call.say(_dump(answer.content))
 
 

@@ -75,8 +75,9 @@ def words(
 ) -> None:
     """Print what the last of some words may become. Example: magnetar completion words adm"""
     from magnetar.cli.completion.candidates import candidates, words_of
+    from magnetar.runtime.harmless_text import one_line
 
     given = words_of(" ".join(context.args))[1:] if line else context.args
     # bash replaces what follows the last of them only
     kept = max((given[-1].rfind(one) + 1 for one in ":=" if one in breaks), default=0) if given else 0
-    typer.echo("".join(f"{one[kept:]}\n" for one in candidates(given)), nl=False)
+    typer.echo("".join(f"{one_line(one[kept:])}\n" for one in candidates(given)), nl=False)

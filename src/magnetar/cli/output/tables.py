@@ -12,7 +12,7 @@ from rich.text import Text
 
 from magnetar.cli.output.figures import age_in_words, bar, count_in_words, rate_in_words, size_in_words
 from magnetar.cli.output.terminal import Terminal
-from magnetar.runtime.harmless_text import escaped
+from magnetar.runtime.harmless_text import one_line
 
 _CELL_MAX: Final = 400
 _ROWS_MAX: Final = 10_000
@@ -45,7 +45,7 @@ def cell(value: Any) -> Text:
     if isinstance(value, bool):
         return Text("yes" if value else "no", style="green" if value else "dim")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    shown = escaped(text.replace("\n", " "))
+    shown = one_line(text)
     return Text(shown if len(shown) <= _CELL_MAX else shown[:_CELL_MAX] + "…", overflow="fold")
 
 
@@ -80,7 +80,7 @@ def _list(values: list[Any]) -> Table:
             table.add_row(cell(one))
         return table
     columns = list(dict.fromkeys(key for one in shown for key in one))
-    table = _table(*(escaped(column) for column in columns))
+    table = _table(*(one_line(column) for column in columns))
     for one in shown:
         table.add_row(*(cell(one.get(column)) for column in columns))
     return table
