@@ -184,7 +184,7 @@ def signing_key(secret: str | None, private: str | None, algorithm: str) -> Sign
 
     Raises InvalidValueError, OSError.
     """
-    from magnetar.cli.tokens.input import key
+    from magnetar.cli.tokens.input import secret as read_secret
     from magnetar.security.tokens.keys import private_key
     from magnetar.security.tokens.signer import secret_signer
 
@@ -193,8 +193,8 @@ def signing_key(secret: str | None, private: str | None, algorithm: str) -> Sign
             "expected --secret-key (tokenSecretKey) or --private-key (of tokenPublicKey), one of them"
         )
     if private is not None:
-        return private_key(key(private, "--private-key"), algorithm, "--private-key")
-    return secret_signer(key(secret or "", "--secret-key"), algorithm, "--secret-key")
+        return private_key(read_secret(private, "--private-key"), algorithm, "--private-key")
+    return secret_signer(read_secret(secret or "", "--secret-key"), algorithm, "--secret-key")
 
 
 def minted(scratch: ScratchTenant, signer: SigningKey, superuser: ClientCredentials) -> dict[str, ClientCredentials]:

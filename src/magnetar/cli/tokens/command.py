@@ -136,9 +136,9 @@ def create(
     with _errors_reported():
         _one_of(("--secret-key", secret), ("--private-key", private))
         if private is not None:
-            signer = private_key(source.key(private, "--private-key"), algorithm or "", "--private-key")
+            signer = private_key(source.secret(private, "--private-key"), algorithm or "", "--private-key")
         else:
-            signer = secret_signer(source.key(secret or "", "--secret-key"), algorithm or "", "--secret-key")
+            signer = secret_signer(source.secret(secret or "", "--secret-key"), algorithm or "", "--secret-key")
         claims: dict[str, object] = {"sub": subject}
         if expiry is not None:
             claims["exp"] = SystemClock().now_ms() // 1000 + seconds_of(expiry, "--expiry-time")
@@ -183,7 +183,7 @@ def validate(
         if public is not None:
             key = public_key(source.key(public, "--public-key"), algorithm or "", "--public-key")
         else:
-            key = secret_key(source.key(secret or "", "--secret-key"), "--secret-key")
+            key = secret_key(source.secret(secret or "", "--secret-key"), "--secret-key")
         claims = verify(parse(source.token(argument, stdin=stdin, file=file)), key)
         check_time(claims, ClaimRules(), SystemClock().now_ms() / 1000)
         typer.echo(json.dumps(claims))

@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.command_line import complain
 from magnetar.runtime.files.pipe import read_without_waiting
-from magnetar.security.tokens.key_source import BYTES_MAX, read_key
+from magnetar.security.exposed_files import exposure
+from magnetar.security.tokens.key_source import BYTES_MAX, read_key, secret_file
 
 VARIABLE = "TOKEN"
 
@@ -44,3 +46,12 @@ def key(where: str, option: str) -> bytes:
             raise InvalidValueError(f"{option}: nothing on standard input")
         return found
     return read_key(where, option)
+
+
+def secret(where: str, option: str) -> bytes:
+    """The bytes of a key that others may not have, which says so if they may. Raises InvalidValueError."""
+    found = key(where, option)
+    file = None if where == "-" else secret_file(where)
+    if file is not None and (said := exposure(file, option)):
+        complain(said)
+    return found

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.clock import Clock
 from magnetar.security.authentication.provider import AuthenticationProvider, Credentials
+from magnetar.security.exposed_files import warn_of_exposure
 from magnetar.security.identity import Identity
 from magnetar.security.tokens.claims import ClaimRules, identify
-from magnetar.security.tokens.key_source import read_key
+from magnetar.security.tokens.key_source import read_key, secret_file
 from magnetar.security.tokens.keys import VerificationKey, public_key, secret_key
 from magnetar.security.tokens.validation import fingerprint, parse, verify
+
+log = logging.getLogger(__name__)
 
 TOKEN: Final = "token"
 
@@ -32,6 +36,8 @@ class TokenProvider(AuthenticationProvider):
         """The provider that the settings ask for. Raises InvalidValueError."""
         if settings.tokenSecretKey:
             key = secret_key(read_key(settings.tokenSecretKey, "tokenSecretKey"), "tokenSecretKey")
+            if (file := secret_file(settings.tokenSecretKey)) is not None:
+                warn_of_exposure(file, "tokenSecretKey", log)
         elif settings.tokenPublicKey:
             data = read_key(settings.tokenPublicKey, "tokenPublicKey")
             key = public_key(data, settings.tokenPublicAlg, "tokenPublicKey")

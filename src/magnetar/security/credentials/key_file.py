@@ -5,11 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import logging
 from dataclasses import dataclass, field
 from typing import Final
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.security.credentials.secret import FORMS, CredentialsError, Secret
+from magnetar.security.exposed_files import warn_of_exposure
+
+log = logging.getLogger(__name__)
 
 _DATA: Final = "data:application/json;base64,"
 
@@ -48,4 +52,6 @@ def read_key(secret: Secret) -> ClientKey:
         ) from None
     if not (isinstance(client_id, str) and isinstance(client_secret, str) and isinstance(issuer, str | None)):
         raise CredentialsError(f"{secret} is no key file: client_id, client_secret and issuer_url are texts")
+    if secret.file is not None:
+        warn_of_exposure(secret.file, "the key file of the login", log)
     return ClientKey(client_id, client_secret, issuer)

@@ -106,6 +106,11 @@ class Secret:
     def __repr__(self) -> str:
         return f"{self._kind}:{self._name}" if self.is_reference else "***"
 
+    @property
+    def file(self) -> str | None:
+        """The path of the file that the reference names, if it names one."""
+        return self._name if self._kind == "file" else None
+
     def described(self, what: str) -> str:
         """Return what errors call it: ``what`` it is with its reference, which a value has not."""
         return f"the {what} from {self}" if self.is_reference else f"the {what} that was given"

@@ -5,6 +5,7 @@ The values are plain, so that a Spark driver can send them to its workers; files
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import ssl
@@ -15,7 +16,10 @@ from typing import Final
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.security.asker_words import TOOL_WORDS, AskerWords
+from magnetar.security.exposed_files import warn_of_exposure
 from magnetar.security.tls.certificate_files import EXPIRED, NOT_YET_VALID, refuse_pipes, why_not_loaded
+
+log = logging.getLogger(__name__)
 
 _CONTEXTS: Final = 16
 _HOST_NAME: Final = 62
@@ -136,6 +140,7 @@ def _context(tls: ClientTls, _stamps: tuple[tuple[int, int, int], ...]) -> ssl.S
         key = tls.key_file or tls.certificate_file
         named = tls.certificate_file if key == tls.certificate_file else f"{tls.certificate_file} with the key {key}"
         _load(named, lambda: context.load_cert_chain(tls.certificate_file, key, _no_password))
+        warn_of_exposure(key, "the key for TLS", log)
     elif tls.key_file:
         raise InvalidValueError(f"TLS: the key {tls.key_file} is of no use without its certificate")
     return context

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.security.exposed_files import warn_of_exposure
 from magnetar.security.tls.certificate_files import (
     EXPIRED,
     NOT_YET_VALID,
@@ -52,8 +53,9 @@ class Material:
     """Files of certificates and keys, and how they are loaded."""
 
     files: tuple[str, ...]
+    secret_setting: str
+    """The setting that names the one with the key."""
     secret_file: str
-    """The one that holds the key."""
     load: Callable[[ssl.SSLContext], bytes]
     """Returns the certificates that are shown, in PEM."""
     load_trusted: Callable[[ssl.SSLContext], None] | None
@@ -153,7 +155,7 @@ class ServerTls:
         material = self._material
         refuse_pipes(material.files)
         chain = material.load(context)
-        _warn_of_readers(material.secret_file)
+        warn_of_exposure(material.secret_file, material.secret_setting, log)
         if now := untimely(context, chain):
             log.warning(_UNTIMELY[now], material.files[0])
         load_authorities = material.load_trusted
@@ -187,6 +189,7 @@ def _from_files(settings: Settings) -> Material:
 
     return Material(
         tuple(filter(None, (certificate, key, trusted))),
+        "tlsKeyFilePath",
         key,
         load,
         (lambda context: _loading("tlsTrustCertsFilePath", trusted, lambda: context.load_verify_locations(trusted)))
@@ -202,6 +205,7 @@ def _from_key_stores(settings: Settings) -> Material:
     own, others = settings.tlsKeyStorePassword, settings.tlsTrustStorePassword
     return Material(
         tuple(filter(None, (store, trusted))),
+        "tlsKeyStore",
         store,
         lambda context: _loading("tlsKeyStore", store, lambda: load_chain(context, store, own)),
         (lambda context: _loading("tlsTrustStore", trusted, lambda: load_trusted(context, trusted, others)))
@@ -220,15 +224,6 @@ def _loading(setting: str, file: str, load: Callable[[], Loaded]) -> Loaded:
 def _no_password() -> str:
     # without this function OpenSSL would ask at the terminal
     raise InvalidValueError("TLS: the key is encrypted; tlsKeyFilePath must be readable without a password")
-
-
-def _warn_of_readers(file: str) -> None:
-    try:
-        mode = os.stat(file).st_mode
-    except OSError:
-        return
-    if mode & 0o007:
-        log.warning("TLS: %s holds a private key and other users may read it: chmod o-rwx", file)
 
 
 def _stamps(files: tuple[str, ...]) -> Stamps:

@@ -81,6 +81,12 @@ def path_of(where: str) -> Path | None:
         return None
 
 
+def secret_file(where: str) -> Path | None:
+    """The same, also of an ``env:NAME`` that names one."""
+    place = where.strip()
+    return path_of(os.environ.get(place.removeprefix("env:"), "") if place.startswith("env:") else place)
+
+
 def _path_of(place: str, what: str) -> Path:
     rest = place.removeprefix("file:")
     if rest.startswith("//"):
