@@ -68,6 +68,12 @@ def test_a_consumers_name_is_no_finding(tmp_path: Path) -> None:
     assert "\x1b" not in done.stdout
 
 
+def test_what_an_interruption_leaves_is_said_in_one_place() -> None:
+    """By `say_interrupted`; it stood in five commands."""
+    found = [path.name for path in _SOURCES.rglob("*.py") if '"interrupted; ' in path.read_text()]
+    assert found == ["command_line.py"]
+
+
 def test_errors_are_printed_in_one_place() -> None:
     """By `complain`, which lets no name begin a line."""
     found = [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import INTERRUPTED, complain, ended_as_by_ctrl_c
+from magnetar.runtime.command_line import complain, interruption_said
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,19 +85,16 @@ def errors_reported(interrupted: str = "nothing was changed") -> Iterator[None]:
     SIGTERM and SIGHUP end a job in order, as Ctrl-C does: files that nothing will name are deleted, and the sentence
     says what is left, ``interrupted``.
     """
-    try:
-        with ended_as_by_ctrl_c():
+    with interruption_said(interrupted):
+        try:
             yield
-    except KeyboardInterrupt:
-        complain(f"interrupted; {interrupted}")
-        raise typer.Exit(INTERRUPTED) from None
-    except (MagnetarError, OSError) as error:
-        raise _failed(error) from None
-    except Exception as error:
-        cause = _cause(error)
-        if cause is None:
-            raise
-        raise _failed(cause) from None
+        except (MagnetarError, OSError) as error:
+            raise _failed(error) from None
+        except Exception as error:
+            cause = _cause(error)
+            if cause is None:
+                raise
+            raise _failed(cause) from None
 
 
 def _failed(text: object) -> typer.Exit:

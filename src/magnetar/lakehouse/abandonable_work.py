@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from magnetar.runtime.command_line import INTERRUPTED, complain, ended_as_by_ctrl_c
+from magnetar.runtime.command_line import INTERRUPTED, ended_as_by_ctrl_c, say_interrupted
 
 _T = TypeVar("_T")
 
@@ -38,6 +38,6 @@ def done_or_abandoned(work: Callable[[], _T], said: str) -> _T:
 
 def _end(said: str) -> NoReturn:
     try:
-        complain(f"interrupted; {said}")
+        say_interrupted(said)
     finally:
         os._exit(INTERRUPTED)  # an interpreter that ends in order waits for some libraries' threads

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import INTERRUPTED, commands, complain, ended_as_by_ctrl_c, file_name
+from magnetar.runtime.command_line import commands, complain, file_name, interruption_said
 
 if TYPE_CHECKING:
     from magnetar.pipelines.declaration.model import Pipeline
@@ -54,18 +54,15 @@ def _explained(interrupted: str = "nothing was changed") -> Iterator[None]:
     from magnetar.pipelines.declaration.secrets import redact
 
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    try:
-        with ended_as_by_ctrl_c():
+    with interruption_said(interrupted):
+        try:
             yield
-    except InvalidPipelineError as error:
-        _list(map(str, error.problems))
-        raise typer.Exit(INVALID) from None
-    except (MagnetarError, OSError) as error:
-        complain(redact(str(error)))
-        raise typer.Exit(FAILED) from None
-    except KeyboardInterrupt:
-        complain(f"interrupted; {interrupted}")
-        raise typer.Exit(INTERRUPTED) from None
+        except InvalidPipelineError as error:
+            _list(map(str, error.problems))
+            raise typer.Exit(INVALID) from None
+        except (MagnetarError, OSError) as error:
+            complain(redact(str(error)))
+            raise typer.Exit(FAILED) from None
 
 
 def _loaded(file: Path) -> Pipeline:

@@ -50,6 +50,22 @@ def ended_as_by_ctrl_c() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@contextlib.contextmanager
+def interruption_said(left: str) -> Iterator[None]:
+    """Have them end a command within: with a line that says what is ``left``, and `INTERRUPTED`."""
+    try:
+        with ended_as_by_ctrl_c():
+            yield
+    except KeyboardInterrupt:
+        say_interrupted(left)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def say_interrupted(left: str) -> None:
+    """Print the last line of a command that was broken off."""
+    complain(f"interrupted; {left}")
+
+
 def written(run: Callable[[], object]) -> None:
     """Run a program and write what it printed. What cannot be written ends it with one line and 1, a closed pipe
     quietly.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -45,6 +46,19 @@ def test_a_broker_that_goes_away_says_what_may_be_there_and_what_next() -> None:
     assert said.startswith(f"{url} does not answer: ")
     assert "it was writing backup monday: if that is whole there is a manifest.json in it" in said
     assert said.endswith("if not the same command begins it again")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_it_waits_says_what_goes_on(monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
+    """It ended with 1, as after a failure."""
+    server = HTTPServer(("127.0.0.1", 0), _OneAnswer)
+    thread = threading.Thread(target=server.handle_request)
+    thread.start()
+    monkeypatch.setattr("time.sleep", lambda seconds: signal.raise_signal(number))
+    done = CliRunner().invoke(backup, ["monday", "--admin-url", f"http://127.0.0.1:{server.server_port}"])
+    thread.join()
+    said = "magnetar: interrupted; the broker goes on writing backup monday; GET /admin/v2/brokers/backup says how far"
+    assert (done.exit_code, done.stderr) == (130, f"{said} it is\n")
 
 
 def test_a_broker_that_is_away_has_a_next_step() -> None:

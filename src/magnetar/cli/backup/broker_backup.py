@@ -6,8 +6,10 @@ import sys
 import time
 from typing import Any, Final
 
+from magnetar.client.rest import Rest
 from magnetar.contexts.broker_connection import ConnectionFlags, connection
 from magnetar.model.errors import MagnetarError, PersistenceError
+from magnetar.runtime.command_line import interruption_said
 from magnetar.runtime.harmless_text import as_it_is
 
 _PATH: Final = "/admin/v2/brokers/backup"
@@ -17,10 +19,19 @@ _LOOK_SECONDS: Final = 0.2
 
 
 def back_up_broker(flags: ConnectionFlags, name: str) -> dict[str, Any]:
-    """Ask for a backup of that name; return its status when it is whole. Raises MagnetarError."""
+    """Ask for a backup of that name; return its status when it is whole. Raises MagnetarError, typer.Exit."""
     rest = connection(flags).rest(_ANSWER_SECONDS)
-    found: dict[str, Any] = rest.ask("POST", _PATH, {"name": name})
-    taken = found["taken"]
+    with interruption_said(f"the broker may have begun backup {name}; GET {_PATH} says so"):
+        found: dict[str, Any] = rest.ask("POST", _PATH, {"name": name})
+    with interruption_said(f"the broker goes on writing backup {name}; GET {_PATH} says how far it is"):
+        found = _waited_for(rest, found)
+    if found["status"] != "SUCCESS":
+        raise PersistenceError(found["lastError"])
+    return found
+
+
+def _waited_for(rest: Rest, found: dict[str, Any]) -> dict[str, Any]:
+    name, taken = found["name"], found["taken"]
     try:
         while found["status"] == "RUNNING":
             _show(f"\r{found['bytes'] >> 20} of {max(found['totalBytes'], found['bytes']) >> 20} MB")
@@ -37,12 +48,8 @@ def back_up_broker(flags: ConnectionFlags, name: str) -> dict[str, Any]:
                     f"the broker writes backup {found['name']} by now; if {name} is whole there is a manifest.json in "
                     "it, if not its log says why"
                 )
-    except KeyboardInterrupt:
-        raise _InterruptedError(f"the broker goes on writing backup {name}; GET {_PATH} says how far it is") from None
     finally:
         _show("\r\x1b[K")
-    if found["status"] != "SUCCESS":
-        raise PersistenceError(found["lastError"])
     return found
 
 
@@ -51,7 +58,3 @@ def _show(text: str) -> None:
         terminal = as_it_is(sys.stderr)
         terminal.write(text)
         terminal.flush()
-
-
-class _InterruptedError(MagnetarError):
-    """The user pressed Ctrl-C."""

@@ -10,14 +10,7 @@ import typer
 from magnetar.contexts.broker_connection import step_after
 from magnetar.contexts.flags import AuthParams, AuthPlugin, ClientConfFile, Context, Token, Trust, WebUrl
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import (
-    INTERRUPTED,
-    commands,
-    complain,
-    directory_name,
-    ended_as_by_ctrl_c,
-    found_from_here,
-)
+from magnetar.runtime.command_line import commands, complain, directory_name, found_from_here, interruption_said
 
 app = commands("Back a broker up.")
 
@@ -54,7 +47,7 @@ def backup(
         if data is not None:
             from magnetar.storage.backup.data_directories import back_up_directory
 
-            with ended_as_by_ctrl_c():
+            with interruption_said(f"nothing was left at {to}"):
                 made = back_up_directory(data, found_from_here(to))
             result = {"name": to, "status": "SUCCESS", "bytes": made.bytes, "files": len(made.files)}
         else:
@@ -65,16 +58,10 @@ def backup(
                 context=context, client_conf=client_conf, web_url=admin_url, token=token, auth_plugin=auth_plugin,
                 auth_params=auth_params, trust=trust,
             )  # fmt: skip
-            with ended_as_by_ctrl_c():
-                result = back_up_broker(flags, to)
+            result = back_up_broker(flags, to)
     except (MagnetarError, OSError) as error:
         complain(error)
         if step := step_after(error):
             complain(f"{step}; of one that is stopped: magnetar backup --data DIRECTORY TO", lead="")
         raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        if data is None:
-            raise
-        complain(f"interrupted; nothing was left at {to}")
-        raise typer.Exit(INTERRUPTED) from None
     typer.echo(json.dumps(result) if as_json else f"backup {to} is whole: {result['bytes']} bytes")

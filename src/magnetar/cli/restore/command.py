@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import INTERRUPTED, commands, complain, ended_as_by_ctrl_c, found_from_here
+from magnetar.runtime.command_line import commands, complain, found_from_here, interruption_said
 
 app = commands("Make a backup a data directory again.")
 
@@ -27,14 +27,11 @@ def restore(
     from magnetar.storage.backup.data_directories import restore_directory
 
     try:
-        with ended_as_by_ctrl_c():
+        with interruption_said(f"{data} is as it was"):
             manifest = restore_directory(source, data)
     except (MagnetarError, OSError) as error:
         complain(error)
         raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        complain(f"interrupted; {data} is as it was")
-        raise typer.Exit(INTERRUPTED) from None
     if as_json:
         typer.echo(json.dumps({"taken": manifest.taken_ms, "bytes": manifest.bytes, "files": len(manifest.files)}))
         return
