@@ -11,7 +11,7 @@ import pytest
 from magnetar.admin.routes.metrics.topic_families import WRITES
 from magnetar.admin.routes.metrics.topic_series import write_numbers
 from magnetar.admin.values.counters import WriteCounters
-from magnetar.broker.topic.publish.write_stats import ENTRY_BYTES, SINGLES, WriteStats
+from magnetar.broker.topic.publish.write_stats import ENTRY_BYTES, NOTHING, SINGLES, WriteStats
 from magnetar.storage.log.write_group import WRITE_BOUNDS_MS, ExtentOwner, PendingExtent, WriteTimes
 
 
@@ -71,10 +71,20 @@ def test_a_period_shows_what_it_brought_and_no_more() -> None:
     stats = WriteStats()
     stats.stored(extent(10), WriteTimes(0.0, 0.0))
     stats.refused(extent(1, 1))
-    stats.turn()
+    assert stats.turn()
     assert (sum(stats.last.latency[:-1]), stats.last.failed) == (1, 2)
-    stats.turn()
-    assert (sum(stats.last.latency[:-1]), stats.last.failed) == (0, 0)
+    some = stats.last
+    assert stats.turn()
+    assert stats.last == NOTHING
+    assert list(map(len, NOTHING[:3])) == list(map(len, some[:3]))
+    assert not stats.turn()
+
+
+def test_a_refused_entry_alone_makes_a_period() -> None:
+    stats = WriteStats()
+    stats.refused(extent(1))
+    assert stats.turn()
+    assert stats.last.failed == 1
 
 
 def test_entries_that_come_alone_count_like_those_that_come_together() -> None:

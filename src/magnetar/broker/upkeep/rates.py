@@ -113,8 +113,8 @@ def _flows(
 ) -> Iterator[tuple[Topic | NonPersistentTopic, Paced, Throughput]]:
     """All that has rates, with its topic and its counters, read when it is reached."""
     for topic in topics:
-        if isinstance(topic, Topic) and topic.results.written is not None:
-            topic.results.written.turn()
+        if isinstance(topic, Topic):
+            topic.results.turn()
         sent = topic.sent()
         entries = topic.log.entries_added if isinstance(topic, Topic) else topic.entries_in
         yield topic, topic, Throughput(topic.msg_in, topic.bytes_in, sent.messages, sent.bytes, entries_in=entries)

@@ -13,9 +13,10 @@ from magnetar.broker.topic.publish.producer import PendingEntry, Producer, Produ
 from magnetar.broker.topic.publish.producers import ProducerLimits, Producers
 from magnetar.broker.topic.publish.publish_results import PublishResults
 from magnetar.broker.topic.publish.topic_epoch import MemoryEpoch
+from magnetar.broker.topic.publish.write_stats import NOTHING
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol.commands import ProducerAccessMode
-from magnetar.storage.log.write_group import PendingExtent
+from magnetar.storage.log.write_group import PendingExtent, WriteTimes
 
 LEDGER, FIRST = 7, 40
 
@@ -101,3 +102,24 @@ def test_what_the_disk_refused_is_an_error_to_who_is_there_and_all_have_to_come_
         assert heard.uncounted == (0 if was_open else len(mine))
         assert (producer.msg_in, producer.bytes_in) == (0, 0)
     assert (written.there, len(written.open), written.results.msg_in) == ([False] * 3, 0, 0)
+
+
+def test_a_topic_that_rests_keeps_no_counts_and_shows_zeros() -> None:
+    written = Written(1)
+    results = written.results
+    results.turn()
+    assert results.period is None, "nothing came yet"
+    results.stored(written.extent, WriteTimes(7.0, 0.7))
+    assert results.period == NOTHING
+    results.turn()
+    shown = results.period
+    assert shown is not None
+    assert sum(shown.sizes[:-1]) == len(written.by)
+    results.turn()
+    assert results.period == NOTHING
+    results.turn()
+    assert results.written is None
+    assert results.period == NOTHING
+    results.stored(written.extent, WriteTimes(7.0, 0.7))
+    results.turn()
+    assert results.period == shown

@@ -41,7 +41,7 @@ async def topic_counters(topic: Topic, rates: Rates, options: CounterOptions) ->
     if topic.closed:
         return None
     rate, sent = rates.of(topic), topic.sent()
-    written = topic.results.written
+    written = topic.results.period
     return TopicCounters(
         topic=topic.name,
         producers=len(topic.producers),
@@ -57,7 +57,7 @@ async def topic_counters(topic: Topic, rates: Rates, options: CounterOptions) ->
         storage_bytes=topic.log.retained_bytes(),
         subscriptions=subscriptions,
         compaction=None if topic.compactor is None else _compaction(topic.compactor),
-        writes=None if written is None else WriteCounters(*written.last),
+        writes=None if written is None else WriteCounters(*written),
         stored=_stored(topic, rate, rates, paces),
         transactions=_transactions(topic),
         clients=producer_counters(topic, rates) if options.producers else (),

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from magnetar.broker.topic.publish.producer import PendingEntry
 from magnetar.broker.topic.publish.producers import Producers
-from magnetar.broker.topic.publish.write_stats import WriteStats
+from magnetar.broker.topic.publish.write_stats import NOTHING, WritePeriod, WriteStats
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log.write_group import PendingExtent, WriteTimes
@@ -18,14 +18,15 @@ _PRODUCER: Final = attrgetter("producer")
 class PublishResults:
     """Counts what was stored since the topic was loaded, and answers the producers."""
 
-    __slots__ = ("_producers", "bytes_in", "msg_in", "written")
+    __slots__ = ("_idle", "_producers", "bytes_in", "msg_in", "written")
 
     def __init__(self, producers: Producers) -> None:
         self._producers = producers
         self.msg_in = 0
         self.bytes_in = 0
         self.written: WriteStats | None = None
-        """How the disk took them; None before the first."""
+        """How the disk takes them; None before the first, and while none comes."""
+        self._idle: WritePeriod | None = None
 
     def durable(self, extent: PendingExtent) -> None:
         """Entries are on disk: a receipt for each, one call per stretch of one producer."""
@@ -78,7 +79,19 @@ class PublishResults:
         written = self.written
         if written is None:
             written = self.written = WriteStats()
+            self._idle = NOTHING
         return written
+
+    @property
+    def period(self) -> WritePeriod | None:
+        """How the disk took the entries of the last period; None before the first entry."""
+        written = self.written
+        return self._idle if written is None else written.last
+
+    def turn(self) -> None:
+        """End a period; after one without an entry nothing is kept but that there were some."""
+        if self.written is not None and not self.written.turn():
+            self.written = None
 
 
 def detach(log: ManagedLedger) -> None:

@@ -35,8 +35,14 @@ class WritePeriod(NamedTuple):
     """Entries that the disk refused."""
 
 
+NOTHING: Final = WritePeriod(
+    (0,) * _BUCKETS + (0.0,), (0,) * _BUCKETS + (0.0,), (0,) * (len(ENTRY_BYTES) + 1) + (0,), 0
+)  # fmt: skip
+"""Of every period without an entry."""
+
+
 class WriteStats:
-    """Of one topic; made with the first entry that is stored."""
+    """Of one topic; made with the first entry that is stored, or is stored after a while without any."""
 
     __slots__ = ("_failed", "_places", "_single", "_sizes", "_waited_ms", "_wrote_ms", "last")
 
@@ -48,7 +54,7 @@ class WriteStats:
         """The times and the size, in turn, of entries that came alone and are not counted yet."""
         self._waited_ms = self._wrote_ms = 0.0
         self._sizes = Buckets(ENTRY_BYTES)
-        self.last = self._taken()
+        self.last = NOTHING
         """What is shown."""
 
     def stored(self, extent: PendingExtent, times: WriteTimes) -> None:
@@ -79,9 +85,15 @@ class WriteStats:
         """Entries did not reach the disk."""
         self._failed += len(extent.entries)
 
-    def turn(self) -> None:
-        """A period ends."""
-        self.last = self._taken()
+    def turn(self) -> bool:
+        """End a period; False if neither it nor the one before had an entry."""
+        if self._single or self._places or self._failed:
+            self.last = self._taken()
+            return True
+        if self.last is NOTHING:
+            return False
+        self.last = NOTHING
+        return True
 
     def _taken(self) -> WritePeriod:
         self._count_singles()
