@@ -56,7 +56,7 @@ async def evict_by_size(broker: RealBroker, topic: Topic) -> None:
     marks = {subscription.cursor.mark_delete for subscription in topic.subscriptions.values()}
     assert len(marks) == 1
     assert STORED // 2 - 1 <= marks.pop() < STORED - 1
-    assert topic.quotas.evictions == {"size": 1, "time": 0}
+    assert (topic.quotas.evictions_size, topic.quotas.evictions_time) == (1, 0)
 
 
 async def evict_by_age(broker: RealBroker, topic: Topic) -> None:

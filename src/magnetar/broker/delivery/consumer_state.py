@@ -44,8 +44,8 @@ class ConsumerState:
         self.name = name
         self.connection = connection
         self.priority = priority
-        self.description = f"Consumer{{consumerName={name}}}"
-        """How an error names the consumer to another client (rule 5.6.8)."""
+        self.description = f"Consumer{{consumerName={name}}}" if ranges else ""
+        """How an error names a consumer that declared ranges to another client (rule 5.6.8)."""
         self.ranges = ranges
         """Hash ranges, both ends inclusive, that a STICKY or a key-range Exclusive consumer declared."""
         self.permits = 0

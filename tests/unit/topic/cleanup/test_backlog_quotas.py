@@ -310,7 +310,7 @@ def test_where_nobody_has_a_backlog_no_quota_is_reached(
         await there.quotas.check(1 << 40)
         there.quotas.check_producer()
         assert (there.producers.closed, there.quotas.evicted, there.marks()) == (0, 0, [-1] * len(names))
-        assert there.quotas.evictions == {"size": 0, "time": 0}
+        assert (there.quotas.evictions_size, there.quotas.evictions_time) == (0, 0)
         await there.store.close()
 
     run(main())

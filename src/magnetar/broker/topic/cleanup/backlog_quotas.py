@@ -49,7 +49,7 @@ class BacklogQuotas(TopicFeature):
         self.oldest_published_ms = -1
         self.evicted = 0
         """Entries that subscriptions lost to a quota."""
-        self.evictions = {"size": 0, "time": 0}
+        self.evictions_size = self.evictions_time = 0
         """How often a check found that quota exceeded and evicted."""
 
     @override
@@ -89,14 +89,14 @@ class BacklogQuotas(TopicFeature):
         blocked: QuotaPolicy | None = None
         if await self._too_much():
             if policies.size_quota.policy is QuotaPolicy.EVICT:
-                self.evictions["size"] += 1
+                self.evictions_size += 1
                 await self._evict_size(policies.size_quota.limit)
             else:
                 blocked = policies.size_quota.policy
         await self._look_for_oldest()
         if self._too_old(now_ms):
             if policies.age_quota.policy is QuotaPolicy.EVICT:
-                self.evictions["time"] += 1
+                self.evictions_time += 1
                 await self._evict_age(now_ms - int(policies.age_quota.limit * 1000 * _TARGET))
             else:
                 blocked = blocked or policies.age_quota.policy

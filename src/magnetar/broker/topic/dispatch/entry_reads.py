@@ -44,9 +44,10 @@ class EntryReads:
     )  # fmt: skip
 
     def __init__(
-        self, name: str, source: Log, cursor: SubscriptionCursor, settings: DispatchSettings, owner: ReadOwner
+        self, name: object, source: Log, cursor: SubscriptionCursor, settings: DispatchSettings, owner: ReadOwner
     ) -> None:
         self._name = name
+        """As text it names the subscription, which is seldom asked for."""
         self._source = source
         self._topic_log = source
         self._cursor = cursor
@@ -82,7 +83,7 @@ class EntryReads:
             return None
         suspects, new = self.suspects, None
         if suspects is None:
-            suspects = self.suspects = new = SuspectEntries(self._name, self._cursor, self.unreadable)
+            suspects = self.suspects = new = SuspectEntries(str(self._name), self._cursor, self.unreadable)
         suspects.extend(until)
         return new
 
@@ -209,7 +210,7 @@ class EntryReads:
     @property
     def _known(self) -> dict[str, object]:
         """What a line of the log can say besides."""
-        return {"subscription": self._name, "topic": getattr(self._topic_log, "name", "")}
+        return {"subscription": str(self._name), "topic": getattr(self._topic_log, "name", "")}
 
     def _try_again_in(self, seconds: float) -> None:
         self._retry = asyncio.get_running_loop().call_later(seconds, self._try_again)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from typing_extensions import override
+
 from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.dispatchers.single_active_consumer import SingleActiveConsumer
@@ -30,6 +32,11 @@ class Members:
         self.sub_type: SubType | None = None
         """None before the first consumer; the last type while there is none (rule 5.1.1)."""
         self.key_shared = AUTO_SPLIT
+
+    @override
+    def __str__(self) -> str:
+        """Name the subscription, as lines of the log do."""
+        return f"{self.topic.name}/{self.subscription}"
 
     @property
     def consumers(self) -> list[Consumer]:
@@ -72,10 +79,11 @@ class Members:
         if limit and len(self.by_state) >= limit:
             raise ConsumerBusyError("Subscription reached max consumers limit")
         state = ConsumerState(name, connection, priority, meta.hash_ranges or None)
-        state.description = (
-            f"Consumer{{subscription={self.subscription}, consumerId={consumer_id}, consumerName={name}, "
-            f"topic={self.topic.name}}}"
-        )
+        if meta.hash_ranges:
+            state.description = (
+                f"Consumer{{subscription={self.subscription}, consumerId={consumer_id}, consumerName={name}, "
+                f"topic={self.topic.name}}}"
+            )
         instructions = dispatcher.add(state)
         consumer = self.by_state[state] = Consumer(state, connection, consumer_id, epoch, info or {})
         if self.dispatcher is not dispatcher:
@@ -90,4 +98,6 @@ class Members:
             return None
         instructions = dispatcher.remove(state)
         del self.by_state[state]
+        if not self.by_state:
+            self.by_state.clear()  # an emptied dictionary keeps its table: most of what a resting one takes
         return instructions

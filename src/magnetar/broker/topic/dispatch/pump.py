@@ -43,7 +43,6 @@ class Pump:
 
     def __init__(
         self,
-        name: str,
         source: Log,
         cursor: SubscriptionCursor,
         settings: DispatchSettings,
@@ -66,7 +65,7 @@ class Pump:
         self.sender = EntrySender(self.consumers, cursor, clock)
         self._settings = settings
         self._sticky_keys = sticky_keys
-        self.reads = EntryReads(name, source, cursor, settings, self)
+        self.reads = EntryReads(members, source, cursor, settings, self)
         self.run_at: Callable[[int, int], EntryRun | None] = self.reads.run_at
         """Where entries come from; a limit of rates puts itself in between."""
         self.throttle: DispatchThrottle | None = None

@@ -209,6 +209,8 @@ class Producers:
         if self._by_name.get(producer.info.name) is not producer:
             return
         del self._by_name[producer.info.name]
+        if not self._by_name:
+            self._by_name.clear()  # an emptied dictionary keeps its table
         if producer is self._exclusive:
             self._exclusive = self._entering = None
         self._promote_next()

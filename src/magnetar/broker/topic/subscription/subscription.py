@@ -69,7 +69,7 @@ class Subscription:
         self._clock = clock
         self._members = members = Members(topic, name)
         self._watch = MarkDeleteWatch(cursor, members, self.totals, clock, created=created, terminated=terminated)
-        self.pump = Pump(f"{topic.name}/{name}", log, cursor, settings, clock, sticky_keys, members)
+        self.pump = Pump(log, cursor, settings, clock, sticky_keys, members)
         parts_count = settings.acknowledgment_at_batch_index_level_enabled
         self.acks = Acknowledgements(self.pump, cursor, clock, self._watch.moved, parts_count=parts_count)
         self._switch = ActiveConsumerSwitch(self.pump, settings)
