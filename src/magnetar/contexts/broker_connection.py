@@ -132,7 +132,7 @@ def _place(url: str) -> str:
 
 
 def _saved(flags: ConnectionFlags, environment: Mapping[str, str]) -> tuple[Context, str]:
-    from magnetar.contexts.context import Context
+    from magnetar.contexts.context import Context, absolute
     from magnetar.contexts.context_file import read_contexts
 
     for name, flag in _NAMED.items():
@@ -144,7 +144,7 @@ def _saved(flags: ConnectionFlags, environment: Mapping[str, str]) -> tuple[Cont
     if context:
         return read_contexts(environment).named(context), f"context {context}"
     if file:
-        path = os.path.abspath(os.path.expanduser(file))
+        path = absolute(file)
         return _of_client_conf(path), path
     contexts = read_contexts(environment)
     if contexts.current is not None:
@@ -182,9 +182,9 @@ def _login(flags: ConnectionFlags, saved: Context, environment: Mapping[str, str
         login = replace(login, token=f"env:{TOKEN_VARIABLE}")
     return replace(
         login,
-        trust=os.path.expanduser(flags.trust) if flags.trust else login.trust,
-        certificate=flags.certificate or login.certificate,
-        key=flags.key or login.key,
+        trust=absolute(flags.trust) or login.trust,
+        certificate=absolute(flags.certificate) or login.certificate,
+        key=absolute(flags.key) or login.key,
         allow_insecure=login.allow_insecure if flags.allow_insecure is None else flags.allow_insecure,
     )
 

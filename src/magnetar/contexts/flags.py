@@ -81,6 +81,7 @@ def help_of(flag: Any) -> str:
 def login(token: str | None = None, client_conf: str | None = None) -> ClientLogin:
     """Return what flags say, which may name files of the current directory. Raises InvalidValueError."""
     from magnetar.client.login import ClientLogin
+    from magnetar.contexts.context import absolute
     from magnetar.security.credentials.secret import absolute_reference
 
     require_said("--token", token)
@@ -88,9 +89,5 @@ def login(token: str | None = None, client_conf: str | None = None) -> ClientLog
     if token is None and client_conf is None and TOKEN_VARIABLE in os.environ:
         token = f"env:{TOKEN_VARIABLE}"
     if token is not None:
-        token = absolute_reference(token, _absolute)
-    return ClientLogin(token=token, client_conf=None if client_conf is None else _absolute(client_conf))
-
-
-def _absolute(path: str) -> str:
-    return os.path.abspath(os.path.expanduser(path))
+        token = absolute_reference(token, absolute)
+    return ClientLogin(token=token, client_conf=None if client_conf is None else absolute(client_conf))

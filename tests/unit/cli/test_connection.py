@@ -241,3 +241,27 @@ def test_settings_of_tests_that_were_killed_are_removed_by_the_next(
     living.communicate("in order")
     assert list((tmp_path / "tmp").iterdir()) == []
     assert (tmp_path / "conf" / "pip").exists()
+
+
+def test_a_file_behind_a_link_is_the_one_that_the_system_finds(
+    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``link/..`` is where the link leads to; by its letters alone another file was read, where one was there."""
+    there = tmp_path / "there"
+    (there / "inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(there / "inner")
+    (there / "client.conf").write_text("brokerServiceUrl=pulsar://there:1\n")
+    (tmp_path / "client.conf").write_text("brokerServiceUrl=pulsar://here:1\n")
+    monkeypatch.chdir(tmp_path)
+    found = connection(ConnectionFlags(client_conf="link/../client.conf"), environment)
+    assert found.service_url == "pulsar://there:1"
+    assert login(client_conf="link/../client.conf").client_conf == str(tmp_path / "link/../client.conf")
+
+
+def test_files_of_tls_may_be_in_the_home_directory(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shell leaves the tilde of ``--tls-cert-file=~/x``; only that of the trusted certificates was expanded."""
+    monkeypatch.setenv("HOME", "/home/me")
+    found = connection(ConnectionFlags(trust="~/ca", certificate="~/cert", key="~/key"), environment).login
+    assert (found.trust, found.certificate, found.key) == ("/home/me/ca", "/home/me/cert", "/home/me/key")

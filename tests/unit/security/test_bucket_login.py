@@ -13,7 +13,7 @@ from magnetar.lakehouse.lake import open_lake
 from magnetar.lakehouse.model.options import TableKind, lake_options
 from magnetar.model.errors import InvalidValueError
 from magnetar.offload.object_store import object_store_at, require_place
-from magnetar.security.credentials.bucket_login import leave_machine_out, require_bucket_login
+from magnetar.security.credentials.bucket_login import leave_machine_out, require_bucket_login, without_cloud
 
 _S3 = ("s3://b/t", "s3a://b/t", "https://b.s3.eu-west-1.amazonaws.com/t", "https://x.r2.cloudflarestorage.com/b")
 _GOOGLE = ("gs://b/t",)
@@ -110,3 +110,18 @@ def test_every_table_of_amazons_leaves_the_machine_out(monkeypatch: pytest.Monke
     options = {"path": "s3://b/t", "storage.aws_access_key_id": "a", "storage.aws_secret_access_key": "b"}
     open_table(lake_options(TableKind.DELTA, options))
     assert os.environ["AWS_EC2_METADATA_DISABLED"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("name", "bare"),
+    [
+        ("AWS_region", "region"),
+        ("azure_storage_account_key", "account_key"),
+        ("azure_client_id", "client_id"),
+        ("google_service_account", "service_account"),
+        ("allow_http", "allow_http"),
+        ("my_aws_region", "my_aws_region"),
+    ],
+)
+def test_names_of_options_without_their_cloud(name: str, bare: str) -> None:
+    assert without_cloud(name) == bare

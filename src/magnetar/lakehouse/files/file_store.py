@@ -9,7 +9,6 @@ power it has what the file system or the object store guarantees.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,12 +20,11 @@ from obstore.store import LocalStore, from_url
 
 from magnetar.lakehouse.model.library_reason import reason_of
 from magnetar.model.errors import InvalidValueError
-from magnetar.security.credentials.bucket_login import require_bucket_login
+from magnetar.security.credentials.bucket_login import require_bucket_login, without_cloud
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-_PREFIX: Final = re.compile("^(aws|google|azure_storage|azure)_")
 _OF_CLIENT: Final = frozenset(
     (
         *("allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "http1_only"),
@@ -63,7 +61,7 @@ def _parted(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]
     """Options of a store, and those of its HTTP client, which the library takes apart and panics about otherwise."""
     config, client = {}, {}
     for key, value in options.items():
-        name = _PREFIX.sub("", key.lower())
+        name = without_cloud(key)
         if name in _OF_CLIENT:
             client[name] = value
         else:

@@ -74,6 +74,7 @@ _HOSTS: Final = {
     "core.windows.net": _AZURE,
     "fabric.microsoft.com": _AZURE,
 }
+_PREFIXES: Final = (*_S3.prefixes, *_GOOGLE.prefixes, *_AZURE.prefixes)
 _OFF: Final = ("", "0", "false", "off", "no")
 _OF_GCLOUD: Final = ".config/gcloud/application_default_credentials.json"
 
@@ -102,7 +103,7 @@ def leave_machine_out(url: str, options: Mapping[str, str], environment: Mutable
     They ask it for a region even where there is a login, and know one switch, a variable of the process. One that is
     set already stays.
     """
-    settings = {name.lower().removeprefix("aws_") for name in options}
+    settings = set(map(without_cloud, options))
     if _cloud(url) is _S3 and "metadata_endpoint" not in settings and not environment.get("AWS_METADATA_ENDPOINT"):
         environment.setdefault("AWS_EC2_METADATA_DISABLED", "true")
 
@@ -121,13 +122,18 @@ def _named(cloud: _Cloud, options: Mapping[str, str], environment: Mapping[str, 
     if any(environment.get(name) for name in cloud.others):
         return True
     return any(
-        _without_prefix(name, cloud) in cloud.credentials and value.strip().lower() not in _OFF
+        _without(name, cloud.prefixes) in cloud.credentials and value.strip().lower() not in _OFF
         for name, value in settings.items()
     )
 
 
-def _without_prefix(name: str, cloud: _Cloud) -> str:
-    for prefix in cloud.prefixes:
+def without_cloud(name: str) -> str:
+    """Return the name of a table's option, of any case, as those of all clouds have it: without its prefix."""
+    return _without(name.lower(), _PREFIXES)
+
+
+def _without(name: str, prefixes: tuple[str, ...]) -> str:
+    for prefix in prefixes:
         if name.startswith(prefix):
             return name.removeprefix(prefix)
     return name
