@@ -86,14 +86,10 @@ class WriteStats:
         self._failed += len(extent.entries)
 
     def turn(self) -> bool:
-        """End a period; False if neither it nor the one before had an entry."""
-        if self._single or self._places or self._failed:
-            self.last = self._taken()
-            return True
-        if self.last is NOTHING:
-            return False
-        self.last = NOTHING
-        return True
+        """End a period; False if it had no entry."""
+        some = bool(self._single or self._places or self._failed)
+        self.last = self._taken() if some else NOTHING
+        return some
 
     def _taken(self) -> WritePeriod:
         self._count_singles()
