@@ -79,6 +79,8 @@ def _bind(bound: ExitStack, name: str, settings: Settings, port: int) -> Entranc
             raise InvalidValueError(
                 f"{name}: this user may not listen at port {port}; choose one from 1024 on"
             ) from error
+        if error.errno == errno.EADDRINUSE:
+            raise OSError(error.errno, f"{name}: port {port} of {host} is in use") from error
         raise
 
 

@@ -11,6 +11,7 @@ from magnetar.client.address import Address
 from magnetar.client.errors import ClientError, ConnectionLostError, TlsError, WrongPortError
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import commands as c
+from magnetar.runtime.connections.failure_words import why_failed
 from magnetar.security.asker_words import TOOL_WORDS, AskerWords
 
 CLIENT_VERSION: Final = f"magnetar-client-{__version__}"
@@ -65,7 +66,7 @@ def unreachable(address: Address, error: OSError, words: AskerWords = TOOL_WORDS
         if said is not None:
             return TlsError(said)
     return ConnectionLostError(
-        f"cannot connect to the broker at {address}: {in_words(error)}; is it running, is the address right?"
+        f"cannot connect to the broker at {address}: {why_failed(error)}; is it running, is the address right?"
     )
 
 
@@ -81,12 +82,12 @@ def broken(
         from magnetar.security.tls import client_tls
 
         if client_tls.is_ended(error):
-            return ConnectionLostError(f"{client_tls.ended_early(where, words)} ({in_words(error)})")
+            return ConnectionLostError(f"{client_tls.ended_early(where, words)} ({why_failed(error)})")
         said = client_tls.reason(error, where, words)
         if said is not None:
             return TlsError(said)
     if error is not None:
-        return ConnectionLostError(f"the connection to {where} broke: {in_words(error)}")
+        return ConnectionLostError(f"the connection to {where} broke: {why_failed(error)}")
     if greeted:
         return ConnectionLostError(f"{where} closed the connection")
     step = "is it a broker's port?" if address.tls else "if it is a TLS port, write pulsar+ssl://"
@@ -105,8 +106,3 @@ def no_pulsar(address: Address, data: bytes, error: ProtocolError, *, greeted: b
     if not greeted and not address.tls and data.startswith(_TLS_ALERT):
         return WrongPortError(f"{where} answers as TLS does: this is a TLS port; write pulsar+ssl://")
     return ConnectionLostError(f"{where} sent what is no Pulsar protocol: {error}")
-
-
-def in_words(error: BaseException) -> str:
-    """Return the text of an error, its class if it has none."""
-    return str(error) or type(error).__name__

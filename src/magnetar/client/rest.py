@@ -22,6 +22,7 @@ from typing_extensions import override
 from magnetar.client.advice import advice
 from magnetar.model.errors import MagnetarError, NotAvailableError, ServerError
 from magnetar.model.names import TopicName
+from magnetar.runtime.connections.failure_words import why_failed
 from magnetar.security.asker_words import TOOL_WORDS, AskerWords
 from magnetar.security.credentials.certificate import presenting
 from magnetar.security.credentials.method import NOBODY, ClientCredentials
@@ -201,7 +202,7 @@ def unavailable(url: str, error: OSError, words: AskerWords = TOOL_WORDS, *, ope
         )
     if not isinstance(cause, OSError):
         return NotAvailableError(f"{url} does not answer: {cause}")
-    said = str(cause) or type(cause).__name__
+    said = why_failed(cause)
     if url.startswith("https:") and client_tls.is_ended(cause):
         if not opened:
             return NotAvailableError(client_tls.ended(url))

@@ -100,8 +100,8 @@ def complain(text: object, *, lead: str = "magnetar: ") -> None:
     script was given, begin no line of their own and do nothing to a terminal, now or from a file."""
     from magnetar.runtime.harmless_text import one_line
 
-    if isinstance(text, OSError) and text.filename and text.strerror:  # its own words begin with a number
-        text = f"{os.fsdecode(text.filename)}: {text.strerror}"
+    if isinstance(text, OSError) and text.strerror:  # its own words begin with a number
+        text = f"{os.fsdecode(text.filename)}: {text.strerror}" if text.filename else text.strerror
     sys.stderr.write(f"{lead}{one_line(str(text))}\n")
     sys.stderr.flush()
 

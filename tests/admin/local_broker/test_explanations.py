@@ -111,7 +111,7 @@ def test_command_line_says_what_is_wrong() -> None:
     with contextlib.redirect_stderr(errors):
         result = runner.invoke(app, ["explain", "subscription", T, "s", "--admin-url", "http://127.0.0.1:9"])
     assert result.exit_code == 1
-    assert "http://127.0.0.1:9 does not answer: [Errno 111]" in result.output + errors.getvalue()
+    assert "http://127.0.0.1:9 does not answer: Connection refused" in result.output + errors.getvalue()
 
 
 @pytest.mark.parametrize("arguments", [["explain"], ["explain", "subscription", "--help"]])
