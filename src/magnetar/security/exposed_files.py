@@ -1,8 +1,7 @@
 """Files of secrets that are open to every user of the machine: said once, never refused.
 
-OpenSSH and PostgreSQL refuse such keys, also those that a group may read; Apache Pulsar says nothing. Container systems
-mount secrets for everybody in a container of one user, and services share keys by a group, so that it is a warning
-here, and about everybody only.
+OpenSSH refuses such keys, also those that a group may read. Container systems mount secrets for everybody in a
+container of one user, and services share keys by a group, so that it is a warning here, and about everybody only.
 """
 
 from __future__ import annotations
