@@ -36,6 +36,7 @@ OURS = (
     "magnetar.contexts",
     "magnetar.model",
     "magnetar.runtime.command_line",
+    "magnetar.runtime.files",
     "magnetar.jobs.broker_flags",
     "magnetar.jobs.results",
     "magnetar.jobs.session",
