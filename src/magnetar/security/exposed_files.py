@@ -15,8 +15,8 @@ from typing import Final
 from magnetar.runtime.harmless_text import one_line
 
 _WARNED_MAX: Final = 1024
-_warned: set[tuple[str, int]] = set()
-"""Files with their modes; a file is loaded for each port, and again when it has changed."""
+_warned: set[str] = set()
+"""What was said, with file and mode; a file is loaded for each port, and again when it has changed."""
 
 
 def exposure(file: str | os.PathLike[str], what: str) -> str:
@@ -36,8 +36,7 @@ def exposure(file: str | os.PathLike[str], what: str) -> str:
 
 def warn_of_exposure(file: str | os.PathLike[str], what: str, log: logging.Logger) -> None:
     """Log that, once in a process unless the file's mode changes."""
-    if said := exposure(file, what):
-        known = os.fspath(file), stat.S_IMODE(os.stat(file).st_mode)
-        if known not in _warned and len(_warned) < _WARNED_MAX:
-            _warned.add(known)
-            log.warning("%s", said)
+    said = exposure(file, what)
+    if said and said not in _warned and len(_warned) < _WARNED_MAX:
+        _warned.add(said)
+        log.warning("%s", said)
