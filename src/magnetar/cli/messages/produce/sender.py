@@ -15,7 +15,7 @@ from magnetar.cli.messages.cadence import Cadence, check_rate
 from magnetar.cli.messages.payload_schema import ENCODINGS, PayloadSchema, inline_value, key_value_schema
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.runtime.command_line import complain
-from magnetar.runtime.files.pipe import read_without_waiting
+from magnetar.runtime.files.pipe import read_without_waiting, why_unread
 
 if TYPE_CHECKING:
     from magnetar.aio import Client, MessageId, Receipt
@@ -56,9 +56,8 @@ def _content(flag: str, name: str) -> bytes:
     try:
         found = read_without_waiting(name, FILE_BYTES_MAX + 1)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
         step = "commas stand between files; texts follow -m" if flag == "--files" else "name a file that you may read"
-        raise InvalidValueError(f"{flag}: {name!r} cannot be read: {why}; {step}") from None
+        raise InvalidValueError(f"{flag}: {name!r} cannot be read: {why_unread(error)}; {step}") from None
     if len(found) > FILE_BYTES_MAX:
         raise InvalidValueError(f"{flag}: {name} has more than {FILE_BYTES_MAX >> 20} MiB, which is no message")
     return found
