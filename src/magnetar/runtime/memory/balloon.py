@@ -55,14 +55,15 @@ class Balloon:
                 loose.extend(taken)
                 break
             for start, end in _runs(taken):
-                pages = _pages_within(start, end)
-                if pages and not _dismiss(*pages):
-                    self._works = False
-                if pages and self._works:
+                blocks, pages = range(start, end, BLOCK), _pages_within(start, end)
+                if pages is None:
+                    loose.extend(blocks)
+                elif _dismiss(*pages):
                     given += pages[1] - pages[0]
-                    self._blocks.extend(range(start, end, BLOCK))
+                    self._blocks.extend(blocks)
                 else:
-                    loose.extend(range(start, end, BLOCK))
+                    self._works = False
+                    loose.extend(blocks)
             await asyncio.sleep(0)
         await _freed(loose)
         return given

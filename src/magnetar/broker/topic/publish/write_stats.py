@@ -42,7 +42,7 @@ NOTHING: Final = WritePeriod(
 
 
 class WriteStats:
-    """Of one topic; made with the first entry that is stored, or is stored after a while without any."""
+    """Of one topic; made with its first entry, and anew with the first one after a period without any."""
 
     __slots__ = ("_failed", "_places", "_single", "_sizes", "_waited_ms", "_wrote_ms", "last")
 
