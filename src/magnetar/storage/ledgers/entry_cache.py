@@ -5,9 +5,11 @@ Written entries are kept for ten to twenty seconds for any reader, in a fifth of
 from there, or were there longer, stay as far as there is space if a subscription with consumers has not acknowledged
 them. Runs of small entries, which cost most to read again, are packed end to end and stay for any subscription; entries
 that no subscription needs go. Entries read from the disk have up to two fifths. Entries that consumers waited for go
-some seconds after the consumers have received them. Each
-part drops its oldest pieces first, whatever log they belong to: tailing readers find what they want because they want
-it at once, and catching up reads the disk in pieces that are used before they are pushed out (docs/decisions/062).
+some seconds after the consumers have received them. Parts drop their oldest pieces first, whatever log they belong to:
+tailing readers find what they want because they want it at once, and catching up reads the disk in pieces that are used
+before they are pushed out. Of what is waited for, the newest goes first, an eighth in a row, unless the oldest was
+waited for during a whole period of :meth:`EntryCache.tidy`: a consumer that lags by more than there is room for wants
+the oldest next, and would find nothing of what it wants if that went (docs/decisions/062).
 """
 
 from __future__ import annotations
@@ -36,6 +38,9 @@ _PACK_FROM: Final = 16
 """Entries of a run from which on it is packed."""
 _AGED_AHEAD: Final = 64
 """This part of what is kept of what was written goes at once, so that not every piece looks at all parts."""
+_TURNED_AWAY: Final = 8
+"""This part of what is waited for is free before more is taken in, once there was no room: what is left to the disk
+lies together there."""
 _TIDIED_MAX: Final = 1000
 """Pieces of each part that one call of :meth:`EntryCache.tidy` lets go."""
 
@@ -180,6 +185,14 @@ class _Part:
             self.old -= 1
         return piece
 
+    def pop(self) -> _Piece:
+        """Take out the newest piece, or the oldest if it was there at the last quiet moment, too."""
+        if self.old:
+            return self.popleft()
+        piece = self.pieces.pop()
+        self.bytes -= piece[2]
+        return piece
+
     def sift(self, most: int) -> list[_Piece]:
         """Take out the pieces that no consumer waits for, of the first old ones, and at most so many; then all are
         old."""
@@ -213,6 +226,8 @@ class EntryCache:
         """Entries that came and went since the start, and how many pieces they went in."""
         self._cleared = 0
         """Pieces, about, that are still counted and gone with their logs."""
+        self._take_in_below = 0
+        """Bytes of what is waited for below which more of it is taken in again; 0: there is room."""
         self.set_bytes_max(bytes_max)
 
     def set_bytes_max(self, bytes_max: int) -> None:
@@ -277,14 +292,19 @@ class EntryCache:
         piece = self._recent.popleft()
         cached, first, _, entries = piece
         i = cached.at(first)
-        kept = self._packed(piece, i) if i >= 0 and cached.awaited(first + entries - 1) else None
+        awaited = self._awaited
+        if awaited.bytes < self._take_in_below:
+            self._take_in_below = 0
+        there_is_room = not self._take_in_below or awaited.old > 0
+        kept = None
+        if there_is_room and i >= 0 and cached.awaited(first + entries - 1):
+            kept = self._packed(piece, i)
         if kept is None:
             self.entries_gone += entries
             self.evictions += 1
             if i >= 0:
                 del cached.runs[i]
         else:
-            awaited = self._awaited
             awaited.pieces.append(kept)
             awaited.bytes += kept[2]
 
@@ -308,8 +328,13 @@ class EntryCache:
         self._let_go_read()
         while read.bytes > self.read_max and len(read.pieces) > 1:
             self._drop(read.popleft())
-        for part, least in ((self._awaited, 0), (read, 1), (self._recent, 1)):
-            while self.bytes > self.bytes_max and len(part.pieces) > least:
+        awaited = self._awaited
+        while self.bytes > self.bytes_max and awaited.pieces:
+            if not self._take_in_below:
+                self._take_in_below = awaited.bytes - awaited.bytes // _TURNED_AWAY
+            self._drop(awaited.pop())
+        for part in (read, self._recent):
+            while self.bytes > self.bytes_max and len(part.pieces) > 1:
                 self._drop(part.popleft())
 
     def tidy(self) -> bool:
