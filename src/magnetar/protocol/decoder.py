@@ -23,8 +23,8 @@ from magnetar.protocol.commands import (
     CommandSend,
     UnparsedCommand,
 )
-from magnetar.protocol.frames import MAX_FRAME_SIZE, FrameSplitter, check_total, read_size
-from magnetar.protocol.hot_commands import read_ack, read_message, read_send
+from magnetar.protocol.frames import MAX_FRAME_SIZE, FrameSplitter, Walkable, check_total, read_size
+from magnetar.protocol.hot_commands import read_ack, read_large_send, read_message, read_send
 
 SEND: Final = 6
 MESSAGE: Final = 9
@@ -72,9 +72,11 @@ class Decoder:
         self._from_client = from_client
         self.slice_bytes = SLICE_BYTES
         """What :data:`SLICE_BYTES` is for this connection."""
-        self._walkable: list[tuple[bytes, int]] = []
-        """Buffers that begin at a frame, and where, the next one at the end; chunks after them, as they came, have the
-        offset -1. They are few: nothing is read while some wait. An empty deque would take 760 bytes."""
+        self._walkable: list[Walkable] = []
+        """What the splitter gave, the next one at the end; chunks after them, as they came, have the offset -1.
+
+        They are few: nothing is read while some wait. An empty deque would take 760 bytes.
+        """
         self._broken: str | None = None
 
     @property
@@ -95,6 +97,11 @@ class Decoder:
     @max_frame_size.setter
     def max_frame_size(self, size: int) -> None:
         self._splitter.max_frame_size = size
+
+    @property
+    def seen_large(self) -> bool:
+        """Whether a large SEND ever came in several pieces."""
+        return self._splitter.seen_large
 
     @property
     def waiting(self) -> bool:
@@ -122,17 +129,20 @@ class Decoder:
                 raise
         return decoded
 
-    def feed_slice(self, data: bytes) -> list[Command]:
-        """Return the first of the commands completed by ``data``; ``waiting`` says whether there are more."""
+    def feed_slice(self, data: bytes | memoryview) -> list[Command]:
+        """Return the first of the commands completed by ``data``; ``waiting`` says whether there are more.
+
+        ``data`` may be a view of memory that is used again afterwards.
+        """
         if self._walkable:
             self.later(data)
         else:
             self._walkable += reversed(self._splitter.feed(data))
         return self.more()
 
-    def later(self, data: bytes) -> None:
+    def later(self, data: bytes | memoryview) -> None:
         """Keep bytes for the next call of :meth:`more`."""
-        self._walkable.insert(0, (data, -1))
+        self._walkable.insert(0, (bytes(data), -1, b""))
 
     def more(self) -> list[Command]:
         """Return the next slice of what waits."""
@@ -140,16 +150,21 @@ class Decoder:
             raise MalformedBytesError(self._broken, [])
         decoded: list[Command] = []
         walkable = self._walkable
+        room = self.slice_bytes
         try:
-            while walkable:
-                buffer, position = walkable.pop()
+            while walkable and room > 0:
+                buffer, position, entry = walkable.pop()
+                if entry:
+                    decoded.append(read_large_send(buffer, entry))
+                    room -= len(entry)
+                    continue
                 if position < 0:
                     # none before it is left: now it is known where its first frame begins
                     walkable += reversed(self._splitter.feed(buffer))
                     continue
-                position = self._walk(buffer, position, decoded)
+                position = self._walk(buffer, position, room, decoded)
                 if position >= 0:
-                    walkable.append((buffer, position))
+                    walkable.append((buffer, position, b""))
                     break
         except ProtocolError as error:
             self._broken = str(error)
@@ -157,8 +172,8 @@ class Decoder:
             raise MalformedBytesError(self._broken, decoded) from None
         return decoded
 
-    def _walk(self, buffer: bytes, position: int, decoded: list[Command]) -> int:
-        """Decode one slice; returns where the next one begins, or -1 at the end."""
+    def _walk(self, buffer: bytes, position: int, room: int, decoded: list[Command]) -> int:
+        """Decode one slice of ``room`` bytes; returns where the next one begins, or -1 at the end."""
         append = decoded.append
         limit = self._splitter.max_frame_size
         long = UNPARSED_FROM if self._from_client else limit
@@ -166,7 +181,7 @@ class Decoder:
         last = size - 8  # where the last frame may begin at most
         enough = last
         if position < last:
-            enough = min(last, position + min(SLICE_FRAMES * (read_size(buffer, position)[0] + 4), self.slice_bytes))
+            enough = min(last, position + min(SLICE_FRAMES * (read_size(buffer, position)[0] + 4), room))
         run_last = min(enough, size - 14) if self._from_client else -1
         credit = SLICE_COMMANDS
         alone = vain = 0

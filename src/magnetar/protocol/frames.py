@@ -29,6 +29,13 @@ ENTRY_HEADER_SIZE: Final = 10
 """Magic, checksum and metadata size of an entry."""
 
 _VIEW_FROM: Final = 32 << 10
+LARGE_FROM: Final = 32 << 10
+"""Bytes of a frame from which copying its entry takes longer than all else that is done to read it."""
+_SHORT_COMMAND: Final = 1024
+"""Bytes of a SEND without its entry, at most, for the entry to be cut out by itself; others are longer than usual."""
+_SEND_BEGINS: Final = 0x0806
+_KNOWN_FROM: Final = 10
+"""Bytes of a frame that tell its size, that of its command, and its type."""
 
 _SIZE = struct.Struct(">I")
 _SIZES = struct.Struct(">II")
@@ -36,6 +43,8 @@ _CHECKSUM = struct.Struct(">HI")
 _CHECKSUM_BEGINS: Final = CHECKSUM_MAGIC.to_bytes(2, "big")
 
 read_size = _SIZE.unpack_from
+_read_head = struct.Struct(">IIH").unpack_from
+"""The sizes of a frame and of its command, and how the command begins."""
 
 
 def command_frame(command: bytes, payload_size: int = 0) -> bytes:
@@ -61,19 +70,26 @@ def without_checksum(entry: bytes) -> bytes:
     return entry[_CHECKSUM.size :] if entry.startswith(_CHECKSUM_BEGINS) else entry
 
 
+Walkable = tuple[bytes, int, bytes]
+"""A buffer, where a frame begins in it, and nothing; or a large SEND: its frame up to the entry, 0, and the entry."""
+
+
 class FrameSplitter:
     """Turns chunks off a socket into buffers that begin at a frame; owned by one connection.
 
     ``feed`` gives what can be walked now: the very object it was given, and before that, if a frame was left
     unfinished, that frame alone. The caller walks over the frames and hands back the rest with ``keep``. Chunks of a
     frame that is not complete yet are collected and joined once, and only they: a frame of n bytes costs n bytes of
-    copying however small the chunks are, and the frames after it cost none.
+    copying however small the chunks are, and the frames after it cost none. The entry of a large SEND is joined, or cut
+    out of a view, by itself, so that it is copied once and not again when it is read (docs/decisions/081).
     """
 
-    __slots__ = ("_chunks", "_held", "_missing", "max_frame_size")
+    __slots__ = ("_chunks", "_held", "_missing", "max_frame_size", "seen_large")
 
     def __init__(self, max_frame_size: int = MAX_FRAME_SIZE) -> None:
         self.max_frame_size = max_frame_size
+        self.seen_large = False
+        """Whether a large SEND ever came in several chunks."""
         self._chunks: list[bytes | memoryview] = []
         self._held = 0
         self._missing = 4
@@ -88,32 +104,68 @@ class FrameSplitter:
         """Bytes that its frame lacks, as far as is known; meaningless while nothing is held."""
         return self._missing - self._held
 
-    def feed(self, data: bytes) -> list[tuple[bytes, int]]:
-        """Return buffers to walk now, each with the offset of its first frame; none while that frame is incomplete."""
+    def feed(self, data: bytes | memoryview) -> list[Walkable]:
+        """Return buffers to walk now, each with the offset of its first frame; none while that frame is incomplete.
+
+        ``data`` may be a view of memory that is used again: nothing of it is kept.
+        """
         held = self._held
         if not held:
-            return [(data, 0)]
+            return [(data, 0, b"")] if isinstance(data, bytes) else self._cut(data)
         needed = self._missing - held
         if len(data) <= needed or self._missing == 4:
             # the last piece of the frame, or not even its size is known yet
-            self._chunks.append(data)
+            self._chunks.append(bytes(data))
             self._held = held + len(data)
             if len(data) < needed:
                 return []
-            return [(self._take(), 0)]
+            return [self._take()]
         self._chunks.append(memoryview(data)[:needed])
-        return [(self._take(), 0), (data, needed)]
+        self._held = self._missing
+        first = self._take()
+        if isinstance(data, bytes):
+            return [first, (data, needed, b"")]
+        return [first, *self._cut(data[needed:])]
 
-    def _take(self) -> bytes:
-        whole = b"".join(self._chunks)
-        self._chunks.clear()
+    def _take(self) -> Walkable:
+        chunks, size = self._chunks, self._held
+        self._chunks = []
         self._held = 0
-        return whole
+        first = chunks[0]
+        # where its size was not known, the first chunk is shorter than that
+        if size >= LARGE_FROM and len(first) >= _KNOWN_FROM:
+            _, command_size, begins = _read_head(first)
+            stop = 8 + command_size
+            if begins == _SEND_BEGINS and command_size <= _SHORT_COMMAND and stop <= len(first):
+                self.seen_large = True
+                chunks[0] = memoryview(first)[stop:]
+                return bytes(first[:stop]), 0, b"".join(chunks)
+        return b"".join(chunks), 0, b""
+
+    def _cut(self, view: memoryview) -> list[Walkable]:
+        """Copy what is in a view: each entry of the large SENDs that it begins with by itself, and all that follows."""
+        cut: list[Walkable] = []
+        at, size, most = 0, len(view), self.max_frame_size
+        while size - at >= _KNOWN_FROM:
+            total, command_size, begins = _read_head(view, at)
+            end, stop = at + 4 + total, at + 8 + command_size
+            if begins != _SEND_BEGINS or not LARGE_FROM <= end - at <= most or command_size > _SHORT_COMMAND:
+                break
+            if end > size:
+                self._chunks.append(bytes(view[at:]))
+                self._held, self._missing = size - at, end - at
+                return cut
+            cut.append((bytes(view[at:stop]), 0, bytes(view[stop:end])))
+            at = end
+        if at < size:
+            cut.append((bytes(view[at:]), 0, b""))
+        return cut
 
     def take_held(self) -> bytes:
         """Return what waits here, for a caller that reads on in another way."""
-        self._missing = 4
-        return self._take()
+        chunks, self._chunks = self._chunks, []
+        self._held, self._missing = 0, 4
+        return b"".join(chunks)
 
     def keep(self, buffer: bytes, position: int) -> None:
         """Hold what is left of ``buffer`` from ``position`` on, less than one whole frame."""

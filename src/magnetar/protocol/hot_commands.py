@@ -38,6 +38,7 @@ _INDIVIDUAL: Final = AckType.Individual
 ONE_ID: Final = b"\x10\x00\x1a"
 """What follows the consumer id in a short ACK: the type Individual, and how a message id begins."""
 
+_NUM_MESSAGES: Final = 0x18
 ONE_MESSAGE: Final = b"\x18\x01"
 """The number of messages as our client sends it when there is one; others leave it out."""
 
@@ -47,9 +48,16 @@ _new_ack: Callable[..., CommandAck] = tuple.__new__
 _new_id: Callable[..., MessageIdData] = tuple.__new__
 
 
-def read_send(data: bytes, start: int, stop: int, end: int) -> CommandSend:
-    entry = b""
-    checksum_ok = True
+def read_large_send(head: bytes, entry: bytes) -> CommandSend:
+    """Read a SEND whose frame was parted before its entry."""
+    entry, checksum_ok = _entry(entry, 0, len(entry))
+    return read_send(head, 8, len(head), len(head), entry, checksum_ok)
+
+
+def read_send(
+    data: bytes, start: int, stop: int, end: int, entry: bytes = b"", checksum_ok: bool = True
+) -> CommandSend:
+    """``entry``: it stands elsewhere, and is checked."""
     if ENTRY_HEADER_SIZE <= end - stop < _VIEW_FROM:
         # What _entry does with a small entry that is as it should be, without the call.
         magic, expected, metadata_size = _read_entry_header(data, stop)
@@ -61,7 +69,7 @@ def read_send(data: bytes, start: int, stop: int, end: int) -> CommandSend:
     i = start + 4
     # 32 <length> begin field 6; a longer length, or more after it, is for the codec.
     if i <= stop and data[start + 2] == 0x32 and i + data[start + 3] == stop:
-        # A producer id of one byte or two and a sequence id is all that most have to say, or that it is one message.
+        # A producer id of one byte or two, a sequence id and a number of messages are all that most have to say.
         producer_id = at = 0
         if i + 4 < stop and data[i] == 0x08:
             producer_id, at = data[i + 1], i + 2
@@ -81,11 +89,13 @@ def read_send(data: bytes, start: int, stop: int, end: int) -> CommandSend:
                     at += 2
                 else:
                     sequence_id, at = read_varint(data, at - 1)
-            if at + 2 == stop and data[at:stop] == ONE_MESSAGE:
-                at = stop
+            messages = 1
+            if at + 2 == stop and data[at] == _NUM_MESSAGES and data[at + 1] < 128:
+                messages, at = data[at + 1], stop
             if at == stop and sequence_id <= LONG_MAX:
                 return _new(
-                    CommandSend, (producer_id, sequence_id, 1, None, False, None, False, None, entry, checksum_ok)
+                    CommandSend,
+                    (producer_id, sequence_id, messages, None, False, None, False, None, entry, checksum_ok),
                 )
         found = _send_fields(data, i, stop, entry, checksum_ok)
         if found is not None:

@@ -75,11 +75,14 @@ class ServerConnection:
         self._max_frame_size = max_frame_size
         self._decoder = Decoder(min(max_frame_size, GREETING_MAX), from_client=True)
 
-    def receive(self, data: bytes) -> list[c.Command]:
-        """Return the first whole commands, in order; MalformedBytesError carries those before bytes that are none."""
+    def receive(self, data: bytes | memoryview) -> list[c.Command]:
+        """Return the first whole commands, in order; MalformedBytesError carries those before bytes that are none.
+
+        ``data`` may be a view of memory that is used again afterwards.
+        """
         return self._decoder.feed_slice(data)
 
-    def later(self, data: bytes) -> None:
+    def later(self, data: bytes | memoryview) -> None:
         """Keep bytes that came while there are commands to be handled first."""
         self._decoder.later(data)
 
@@ -99,6 +102,11 @@ class ServerConnection:
     @slice_bytes.setter
     def slice_bytes(self, size: int) -> None:
         self._decoder.slice_bytes = size
+
+    @property
+    def seen_large(self) -> bool:
+        """Whether a large SEND ever came in several pieces."""
+        return self._decoder.seen_large
 
     @property
     def waiting(self) -> bool:

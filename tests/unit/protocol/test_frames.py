@@ -154,7 +154,7 @@ def test_text_that_is_not_utf8_is_malformed() -> None:
 def test_whole_frames_are_not_copied() -> None:
     splitter = frames.FrameSplitter()
     data = send_frame(ENTRY)
-    ((walked, start),) = splitter.feed(data)
+    ((walked, start, _),) = splitter.feed(data)
     assert walked is data
     assert start == 0
     splitter.keep(data, len(data))
@@ -180,7 +180,7 @@ def test_only_the_unfinished_frame_is_joined() -> None:
     splitter.keep(frame[:10], 0)
     chunk = frame[10:] + frame + frame[:5]
     (joined, rest) = splitter.feed(chunk)
-    assert joined == (frame, 0)
+    assert joined == (frame, 0, b"")
     assert rest[0] is chunk
     assert rest[1] == len(frame) - 10
 
@@ -190,13 +190,14 @@ def test_a_large_frame_in_small_chunks_is_joined_once() -> None:
     frame = send_frame(BODY + bytes(5_000_000))
     splitter = frames.FrameSplitter()
     step = 1000
-    ((first, _),) = splitter.feed(frame[:step])
+    ((first, _, _),) = splitter.feed(frame[:step])
     splitter.keep(first, 0)
     for start in range(step, len(frame), step):
         got = splitter.feed(frame[start : start + step])
         if start + step < len(frame):
             assert got == []
         else:
-            assert got == [(frame, 0)]
+            ((head, _, entry),) = got
+            assert head + entry == frame
     with pytest.raises(ProtocolError):
         splitter.keep(b"\xff\xff\xff\xff", 0)

@@ -18,7 +18,7 @@ from magnetar.broker.connection.bounds.socket_pauses import MEMORY, WORK
 from magnetar.broker.connection.bounds.turns import Turns
 from magnetar.broker.connection.bounds.unfinished_frames import UnfinishedFrames
 from magnetar.broker.connection.bounds.unsent_bytes import UnsentBytes
-from magnetar.broker.connection.bounds.wide_reads import WIDE, WideReads
+from magnetar.broker.connection.bounds.wide_reads import WIDE, ViewedReads, WideReads
 from magnetar.broker.connection.handlers.command_table import GUARDED_HANDLERS, HANDLERS
 from magnetar.broker.connection.session import Session
 from magnetar.broker.service import BrokerService
@@ -106,6 +106,8 @@ class Listener(asyncio.Protocol):
         self._held = 0
         self._malformed: str | None = None
         """What is wrong with the bytes after the commands that are still to be handled."""
+        self._viewed = False
+        """Whether what is read is given to the decoder as a view."""
         self._queued = False
         self._received = True
         self._asked = False
@@ -132,7 +134,7 @@ class Listener(asyncio.Protocol):
         self._connections.add(self)
         self._timer = loop.call_later(min(HANDSHAKE_SECONDS, self._interval), self._handshake_late)
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data: bytes | memoryview) -> None:
         self._received = True
         session = self.session
         if session.closed:
@@ -147,7 +149,7 @@ class Listener(asyncio.Protocol):
         if not self.session.closed:
             self._work(None)
 
-    def _work(self, data: bytes | None) -> None:
+    def _work(self, data: bytes | memoryview | None) -> None:
         session, protocol = self.session, self._protocol
         try:
             session.go_on()
@@ -167,12 +169,14 @@ class Listener(asyncio.Protocol):
         if held != self._held and not session.closed:
             before, self._held = self._held, held
             self._unfinished.changed(self, before, held, protocol.missing)
+            if protocol.seen_large and not self._viewed:
+                self._take_place(ViewedReads(self))
         if session.busy or protocol.waiting:
             self._wait()
         elif not session.reading:
             session.read_again(WORK)
 
-    def _decode(self, data: bytes | None) -> list[Command]:
+    def _decode(self, data: bytes | memoryview | None) -> list[Command]:
         if self._malformed is not None:
             return []
         try:
@@ -180,7 +184,7 @@ class Listener(asyncio.Protocol):
         except MalformedBytesError as error:
             # commands before the bad bytes still count
             self._malformed = str(error)
-            if data is not None and data.startswith(_CLIENT_HELLO) and not self.session.connected:
+            if data is not None and data[: len(_CLIENT_HELLO)] == _CLIENT_HELLO and not self.session.connected:
                 self._malformed = "it speaks TLS to the port without TLS (brokerServicePortTls is the other one)"
             return error.decoded
 
@@ -205,8 +209,13 @@ class Listener(asyncio.Protocol):
         """Take more at once from now on."""
         self.session.read_wide = _nothing
         self._protocol.slice_bytes = WIDE
+        self._take_place(WideReads(self))
+
+    def _take_place(self, reads: ViewedReads) -> None:
+        """Have the socket read by ``reads``, if its transport can."""
+        self._viewed = True
         with suppress(NotImplementedError):
-            self.session.transport.set_protocol(WideReads(self))
+            self.session.transport.set_protocol(reads)
 
     @property
     def spacious(self) -> bool:
