@@ -22,7 +22,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from magnetar.storage.ledgers.stored_run import LARGE, PackedEntries, PackedRun, StoredRun, cut
+from magnetar.storage.ledgers.stored_run import FEW, LARGE, PackedEntries, PackedRun, StoredRun, cut, joined
 
 _ENTRY_OVERHEAD: Final = 64
 """What CPython adds to the bytes of an entry, rounded up: the header of the object and its place in a list."""
@@ -77,7 +77,8 @@ class CachedRuns:
         self.runs: list[StoredRun | PackedRun] = []
 
     def find(self, start: int, entries_max: int, bytes_max: int) -> StoredRun | None:
-        """Entries from ``start`` on, at least one, within one piece; None if ``start`` is not cached."""
+        """Entries from ``start`` on, at least one, within one piece or several of few large entries; None if it is
+        not cached."""
         runs = self.runs
         if (
             runs
@@ -96,6 +97,8 @@ class CachedRuns:
             return None
         if isinstance(run, PackedRun):
             return run.cut(low, entries_max, bytes_max)
+        if n - low < FEW and i + 1 < len(runs) and n - low < entries_max and len(run.entries[low]) >= LARGE:
+            return joined(runs, i, low, entries_max, bytes_max)
         return cut(run, low, entries_max, bytes_max)
 
     def insert(self, run: StoredRun) -> bool:

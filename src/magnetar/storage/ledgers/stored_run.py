@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from array import array
-from itertools import accumulate
+from collections.abc import Sequence
+from itertools import accumulate, islice
 from typing import Final, NamedTuple
 
 LARGE: Final = 16384
 """Bytes; so many for each entry are allowed without a look at their sizes."""
+
+
+FEW: Final = 16
+"""Large entries below which more is joined to them."""
 
 
 NO_INDEX: Final = -(1 << 62)
@@ -87,6 +92,34 @@ def cut(run: StoredRun, low: int, entries_max: int, bytes_max: int) -> StoredRun
     if counts is None:
         return StoredRun(first, ledger, entry, entries[low:high], None, run.message_index + low)
     return StoredRun(first, ledger, entry, entries[low:high], counts[low:high], run.message_index + sum(counts[:low]))
+
+
+def joined(runs: Sequence[StoredRun | PackedRun], i: int, low: int, entries_max: int, bytes_max: int) -> StoredRun:
+    """Return the run at ``i`` from its entry ``low`` on, and with it what follows at once, while they are few.
+
+    A run of large messages has three entries, and dispatching one takes as long as dispatching all that are wanted. At
+    most so many entries and bytes, but at least one entry; nothing of another ledger, and no packed run.
+    """
+    run = runs[i]
+    assert isinstance(run, StoredRun)
+    found = cut(run, low, entries_max, bytes_max)
+    n = len(found.entries)
+    entries, counts = found.entries, found.counts
+    bytes_left = bytes_max - sum(map(len, entries))
+    for following in islice(runs, i + 1, None):
+        if (
+            n >= entries_max or n >= FEW or following.ledger != found.ledger or following.entry != found.entry + n
+            or isinstance(following, PackedRun) or len(following.entries[0]) > bytes_left
+        ):  # fmt: skip
+            break
+        part = cut(following, 0, entries_max - n, bytes_left)
+        if counts is not None or part.counts is not None:
+            more = [1] * len(part.entries) if part.counts is None else part.counts
+            counts = ([1] * n if counts is None else counts) + more
+        entries = entries + part.entries
+        n = len(entries)
+        bytes_left -= sum(map(len, part.entries))
+    return StoredRun(found.first, found.ledger, found.entry, entries, counts, found.message_index)
 
 
 def _fit(entries: list[bytes], low: int, high: int, bytes_max: int) -> int:
