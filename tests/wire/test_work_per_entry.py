@@ -24,7 +24,7 @@ from tests.support.memory_peer import MemoryPeer, when
 from tests.support.real_broker import RealBroker, run_on_broker
 
 MESSAGES: Final = 100
-ROUNDS: Final = 3
+ROUNDS: Final = 5
 SOURCE: Final = str(Path(codec.__file__).parents[1])
 TOLERANCE: Final = 1.02
 """Where a round falls apart into two turns of the loop."""
@@ -111,7 +111,7 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
     ("topics", "consumers", "sub_type", "most"),
     [
         (1, 1, c.SubType.Exclusive, 252),
-        (1, 4, c.SubType.Shared, 413),
+        (1, 4, c.SubType.Shared, 417),
         (1, 2, c.SubType.Key_Shared, 495),
         (100, 1, c.SubType.Exclusive, 2476),
     ],
@@ -120,7 +120,10 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
 def test_an_entry_costs_what_it_did(
     tmp_path: Path, topics: int, consumers: int, sub_type: c.SubType, most: int
 ) -> None:
-    """Before commands that are alike were read in one piece it was 1,161, 1,302, 1,534 and 2,806 (decision 077)."""
+    """Before commands that are alike were read in one piece it was 1,161, 1,302, 1,534 and 2,806 (decision 077).
+
+    Ninety for each read came with decision 081, in which large messages gain several hundred.
+    """
 
     async def steps(broker: RealBroker) -> None:
         assert await work(broker, topics, consumers, sub_type) <= most * TOLERANCE

@@ -289,8 +289,8 @@ async def _from_disk(work: Work) -> None:
     consumer = await client.subscribe(name, "s")
     for _ in range(12):
         await producer.publish(b"x" * 200_000)
-    consumer.flow(3)
-    for _ in range(3):
+    consumer.flow(12)
+    for _ in range(12):
         await consumer.receive()
 
 

@@ -31,6 +31,8 @@ _SLICE: Final = 31 * 32
 
 _STATM: Final = Path("/proc/self/statm")
 _PAGE: Final = mmap.PAGESIZE
+_NEW_PAGES: Final = (256 << 10) // _PAGE
+"""Growth by which places are new: half of a slice. The heap of the C library may grow by half of that meanwhile."""
 
 
 class Balloon:
@@ -51,7 +53,8 @@ class Balloon:
         while self._works and len(self._blocks) + len(loose) < BYTES_MAX // BLOCK:
             mapped = _mapped_pages()
             taken = sorted(_allocate(BLOCK) for _ in range(_SLICE))
-            if not 0 < _mapped_pages() <= mapped:  # these are no free places but new ones, or nobody can tell
+            grown = _mapped_pages() - mapped
+            if not mapped or not -mapped < grown < _NEW_PAGES:  # these are no free places but new, or nobody can tell
                 loose.extend(taken)
                 break
             for start, end in _runs(taken):

@@ -123,7 +123,7 @@ def test_elsewhere_it_stays_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(held.empty())
 
 
-@pytest.mark.parametrize("answers", ((0, 0), (0, 9), (9, 0), (9, 10)))
+@pytest.mark.parametrize("answers", ((0, 0), (0, 9), (9, 0), (9, 9 + balloon._NEW_PAGES)))
 def test_what_cannot_be_told_from_new_places_is_not_taken(
     answers: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +135,16 @@ def test_what_cannot_be_told_from_new_places_is_not_taken(
     assert not left, "one slice"
     assert held.blocks == 0
     assert sys.getallocatedblocks() < before + 500
+
+
+def test_a_heap_of_the_c_library_that_grows_meanwhile_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It grows by 132 KB at least, an arena of Python by twice as much: a list of addresses once ended the filling."""
+    left = [9, 9 + balloon._NEW_PAGES - 1, 0, 0]
+    monkeypatch.setattr(balloon, "_mapped_pages", lambda: left.pop(0))
+    held = Balloon()
+    asyncio.run(held.fill())
+    assert not left, "two slices"
+    asyncio.run(held.empty())
 
 
 def test_only_pages_wholly_within_its_blocks() -> None:
