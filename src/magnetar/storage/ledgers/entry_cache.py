@@ -77,8 +77,7 @@ class CachedRuns:
         self.runs: list[StoredRun | PackedRun] = []
 
     def find(self, start: int, entries_max: int, bytes_max: int) -> StoredRun | None:
-        """Entries from ``start`` on, at least one, within one piece or several of few large entries; None if it is
-        not cached."""
+        """Entries from ``start`` on, one at least, in one piece or several of few large entries; None: not cached."""
         runs = self.runs
         if (
             runs
