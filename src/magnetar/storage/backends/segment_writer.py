@@ -52,6 +52,8 @@ class LocalSegmentWriter:
         """The segment takes no more, though its file is open."""
         self._begun_uncut = False
         """The last segment could not be begun, nor what was written of it be cut off."""
+        self._looked = False
+        """The open file's name and length were asked in this very call: the next write begins within it."""
         self._look_at = 0.0
         """When it is looked next whether the segment's file was removed."""
 
@@ -74,7 +76,7 @@ class LocalSegmentWriter:
         assert self._file is not None
         at, end = self._length, self._length + size
         # written after a hole, it would look whole
-        if (wrong := self._shorter_than(at)) is not None:
+        if not self._looked and (wrong := self._shorter_than(at)) is not None:
             asyncio.get_running_loop().call_soon(done, wrong)
             return
         zeros = self._ahead.after(end, size) if sync else NO_ZEROS
@@ -169,7 +171,11 @@ class LocalSegmentWriter:
                 return
             if error is None:
                 self._length = end
-        done(error)
+                self._looked = True
+        try:
+            done(error)
+        finally:
+            self._looked = False
 
     def _shorter_than(self, end: int) -> OSError | None:
         """What is wrong with the open file, if it was cut below ``end`` or the disk says nothing of it any more."""

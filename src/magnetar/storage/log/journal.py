@@ -180,7 +180,7 @@ class Journal:
         if self._lazy is not None:
             self._lazy.cancel()
             self._lazy = None
-        if not self._scheduled and self._group:
+        if not self._scheduled:
             self._scheduled = True
             if self._writing is None:
                 self._loop.call_soon(self._flush)
@@ -302,7 +302,7 @@ class Journal:
         self.writes += 1
         if group.feature_states:
             call_all([feature_state.written for feature_state in group.feature_states])
-        if self._group.pressing or (self._group and self._lazy is None):
+        if self._group.pressing or (self._group.move is not None and self._lazy is None):
             # keep the disk busy while the results of this group are handed out
             self._flush()
         self._hand_out(group)
@@ -371,7 +371,7 @@ class Journal:
         self._release()
 
     def _release(self) -> None:
-        if self._writing is None and (not self._group or self.failing is not None):
+        if self._idle and self._writing is None and (not self._group or self.failing is not None):
             idle, self._idle = self._idle, []
             for future in idle:
                 if not future.done():

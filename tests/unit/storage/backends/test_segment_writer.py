@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.backends.files import OsFile, OsFileSystem
 from magnetar.storage.backends.journal_backend import JournalBackend, segment_name
 from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.testing.faultfiles import FaultFileSystem
@@ -115,6 +115,40 @@ def test_a_segment_that_somebody_deleted_is_written_again_and_nothing_stays_open
                 break
         assert (tmp_path / segment_name(1)).read_bytes().rstrip(b"\0") == b"head and more"
         assert len(os.listdir("/proc/self/fd")) == open_before
+        backend.writer.close()
+
+    asyncio.run(main())
+
+
+def test_a_write_that_begins_where_another_ended_asks_no_second_time_how_long_the_file_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes later asks: somebody may have cut the file meanwhile, and the hole would look whole."""
+    asked: list[int] = []
+    ask = OsFile.names_and_size
+
+    def counted(file: OsFile) -> tuple[int, int]:
+        found = ask(file)
+        asked.append(found[1])
+        return found
+
+    monkeypatch.setattr(OsFile, "names_and_size", counted)
+
+    async def main() -> None:
+        backend = LocalJournal(OsFileSystem(str(tmp_path)), InlineExecutor())
+        ended: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+
+        def go_on(error: BaseException | None) -> None:
+            assert error is None
+            backend.writer.append([b" and more"], 9, True, ended.set_result)
+
+        backend.writer.begin(1, [b"head"], 4, True, go_on)
+        assert await ended is None
+        assert asked == [4, 13], "after each"
+        assert await appended(backend, b"!", sync=True) is None
+        assert asked == [4, 13, 13, 14], "before it, too"
+        os.truncate(tmp_path / segment_name(1), 5)
+        assert "was cut to 5 of 14 bytes" in str(await appended(backend, b"?", sync=True))
         backend.writer.close()
 
     asyncio.run(main())
