@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 _SMALL: Final = 16 << 10
 """A larger group takes its time by its bytes, and writing them twice would cost more than it saves."""
-_AHEAD_MAX: Final = 512 << 10
+_AHEAD_MAX: Final = 128 << 10
 _PAGE: Final = 4096
 _REFILL: Final = 4
 """New zeros are written when less than this part of what they were is left."""

@@ -111,7 +111,7 @@ def test_the_reserve_is_taken_where_a_quarter_more_than_it_is_free(
         assert files.open("reserve").size() == 16 * MB
 
 
-def test_zeros_are_at_most_512_kb_and_written_anew_when_a_quarter_of_them_is_left() -> None:
+def test_zeros_are_at_most_128_kb_and_written_anew_when_a_quarter_of_them_is_left() -> None:
     """A start has to look through them, and each is written twice."""
     ahead = ZerosAhead()
     end = size = 256
@@ -122,10 +122,10 @@ def test_zeros_are_at_most_512_kb_and_written_anew_when_a_quarter_of_them_is_lef
             wanted.append((end, found))
         end += size
     (first_end, first), (second_end, second), _ = wanted
-    assert (first.size, second.size) == (512 << 10,) * 2
-    assert first.at + first.size - second_end == 128 << 10, "a quarter is left"
-    assert second == Zeros(first.at + first.size, 512 << 10)
-    assert second_end - first_end == 512 << 10
+    assert (first.size, second.size) == (128 << 10,) * 2
+    assert first.at + first.size - second_end == 32 << 10, "a quarter is left"
+    assert second == Zeros(first.at + first.size, 128 << 10)
+    assert second_end - first_end == 128 << 10
 
 
 def test_a_read_is_whole_though_the_system_gives_it_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def test_zeros_are_whole_pages_behind_the_end_and_no_more_than_small_groups_had(
             assert size <= 16_384
             assert found.at % PAGE == found.size % PAGE == 0
             assert found.at >= max(end, zeros_end)
-            assert 0 < found.size <= 512 << 10
+            assert 0 < found.size <= 128 << 10
             zeros_end = found.at + found.size
             zeros += found.size
             assert zeros_end - end <= (640 << 10) + PAGE
