@@ -55,8 +55,8 @@ def counted(found: list[int]) -> Iterator[None]:
         found.append(number)
 
 
-async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubType) -> float:
-    """Instructions for each message, in the cheapest of some rounds after the first."""
+async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubType, messages: int = MESSAGES) -> float:
+    """Instructions for each of so many messages at once, in the cheapest of some rounds after the first."""
     sender, takers = MemoryPeer(broker), [MemoryPeer(broker) for _ in range(consumers)]
     for number in range(topics):
         name = f"persistent://public/default/work-{sub_type}-{topics}-{number}"
@@ -72,7 +72,7 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
             taker.say(c.CommandFlow(consumer_id=number, permits=10_000))
     found: list[int] = []
     for attempt in range(ROUNDS + 1):
-        first = 1 + attempt * MESSAGES
+        first = 1 + attempt * messages
         sends = [
             c.CommandSend(
                 sequence_id % topics, sequence_id, 1, None, False, None, False, None,
@@ -81,16 +81,16 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
                     key=f"{sequence_id * 7919 % 1000:04}" if sub_type == c.SubType.Key_Shared else "",
                 ),
             )
-            for sequence_id in range(first, first + MESSAGES)
+            for sequence_id in range(first, first + messages)
         ]  # fmt: skip
         data = b"".join(map(codec.encode, sends))
         with counted(found):
             sender.listener.data_received(data)
-            await when(lambda: sender.unheard > 0 and sum(taker.unheard for taker in takers) > 100 * MESSAGES)
+            await when(lambda: sender.unheard > 0 and sum(taker.unheard for taker in takers) > 100 * messages)
             await asyncio.sleep(0.01)
         sender.hear()
         taken = [[one for one in taker.hear() if isinstance(one, c.CommandMessage)] for taker in takers]
-        assert sum(map(len, taken)) == MESSAGES
+        assert sum(map(len, taken)) == messages
         acks = [
             b"".join(
                 codec.encode(c.CommandAck(one.consumer_id, c.AckType.Individual, (one.message_id,))) for one in each
@@ -103,7 +103,7 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
                     taker.listener.data_received(ack)
             await asyncio.sleep(0.02)
     rounds = [sum(pair) for pair in zip(found[2::2], found[3::2], strict=True)]
-    return min(rounds) / MESSAGES
+    return min(rounds) / messages
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the numbers are of the instructions of Python 3.11")
@@ -127,5 +127,15 @@ def test_an_entry_costs_what_it_did(
 
     async def steps(broker: RealBroker) -> None:
         assert await work(broker, topics, consumers, sub_type) <= most * TOLERANCE
+
+    run_on_broker(tmp_path, steps)
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the numbers are of the instructions of Python 3.11")
+def test_a_message_alone_costs_what_it_did(tmp_path: Path) -> None:
+    """It has a group, a dispatch and a write of an acknowledgement for itself: what latency at low rates is made of."""
+
+    async def steps(broker: RealBroker) -> None:
+        assert await work(broker, 1, 1, c.SubType.Exclusive, messages=1) <= 5837 * TOLERANCE
 
     run_on_broker(tmp_path, steps)
