@@ -23,6 +23,10 @@ from magnetar.testing.rawclient import make_entry
 from tests.support.memory_peer import MemoryPeer, when
 from tests.support.real_broker import RealBroker, run_on_broker
 
+pytestmark = pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11), reason="the numbers are of the instructions of Python 3.11"
+)
+
 MESSAGES: Final = 100
 ROUNDS: Final = 5
 SOURCE: Final = str(Path(codec.__file__).parents[1])
@@ -106,7 +110,6 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
     return min(rounds) / messages
 
 
-@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the numbers are of the instructions of Python 3.11")
 @pytest.mark.parametrize(
     ("topics", "consumers", "sub_type", "most"),
     [
@@ -131,7 +134,6 @@ def test_an_entry_costs_what_it_did(
     run_on_broker(tmp_path, steps)
 
 
-@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the numbers are of the instructions of Python 3.11")
 def test_a_message_alone_costs_what_it_did(tmp_path: Path) -> None:
     """It has a group, a dispatch and a write of an acknowledgement for itself: what latency at low rates is made of."""
 

@@ -47,7 +47,7 @@ def test_zeros_are_whole_pages_behind_the_end_and_no_more_than_small_groups_had(
             assert 0 < found.size <= 128 << 10
             zeros_end = found.at + found.size
             zeros += found.size
-            assert zeros_end - end <= (640 << 10) + PAGE
+            assert zeros_end - end <= (160 << 10) + PAGE
         assert zeros == ahead.written
         assert zeros <= 2 * small + (640 << 10)
         if largest <= 16_384:
